@@ -156,7 +156,7 @@ class LocalStore:
             files.sync_folder(folder)
         except OSError as error:
             files.discard(f"{folder}/{key}")
-            raise self._fault(error) from error
+            raise store_fault(self._root, error) from error
 
     def _incoming(self) -> dict[str, list[str]]:
         folder = f"{self._root}/{INCOMING}"
@@ -168,7 +168,7 @@ class LocalStore:
         except FileNotFoundError:
             return {}  # nothing was ever written
         except OSError as error:
-            raise self._fault(error) from error
+            raise store_fault(self._root, error) from error
         return uploads
 
     def _pieces(self, file: BinaryIO, left: int | None) -> Iterator[bytes]:

@@ -1,0 +1,254 @@
+"""The one verb that appends events; nothing else writes to `events` (PRODUCT.md 3.2).
+
+In one transaction, with the conversation's row locked first: the events get the next `seq`s, become their rows
+(`models/project.py`), settle the title, move `updated_at`, renew the run's lease, and raise the list's version
+last. A batch is all or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import orjson
+from sqlalchemy import insert, literal_column, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.orm import Session
+
+from models import project, runs
+from models.accounts import Owner
+from models.base import database_time
+from models.errors import Invalid, NotFound, TooLarge
+from models.history import Conversation, Event, ListVersion
+from models.ids import is_id, new_id
+from models.payloads import check
+from models.rules import NAME_MAX, activity, clamped, title_of
+
+BATCH_MAX = 1000  # events in one append
+PAYLOAD_MAX = 4 * 1024 * 1024  # bytes of one payload as JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An event that a caller wants appended. `created_at` is an export's own time of it, for import alone."""
+
+    type: str
+    payload: dict[str, Any]
+    parent_id: str | None = None
+    created_at: datetime | None = None
+
+
+def open_conversation(
+    db: Session,
+    owner: Owner,
+    *,
+    session_id: str | None = None,
+    created_at: datetime | None = None,
+    updated_at: datetime | None = None,
+    origin: str | None = None,
+) -> Conversation:
+    """A new, empty conversation; the times and the id are given by import alone, and clamped to 1970..now."""
+    now = database_time(db)
+    made = clamped(created_at, now) if created_at else now
+    conversation = Conversation(
+        id=session_id or new_id(),
+        tenant_id=owner.tenant_id,
+        principal_id=owner.principal_id,
+        origin=origin,
+        created_at=made,
+        updated_at=clamped(updated_at, now) if updated_at else made,
+        last_seq=0,
+    )
+    db.add(conversation)
+    db.flush()
+    touch_list(db, owner)
+    return conversation
+
+
+def lock_conversation(db: Session, owner: Owner, session_id: str) -> Conversation:
+    """The conversation with its row locked, read afresh. Raises NotFound for a foreign, deleted or missing one alike."""
+    found = None
+    if is_id(session_id):
+        mine = select(Conversation).where(
+            Conversation.id == session_id, Conversation.principal_id == owner.principal_id
+        )
+        locked = mine.with_for_update().execution_options(populate_existing=True)
+        found = db.execute(locked).scalar_one_or_none()
+    if found is None:
+        raise NotFound("There is no such conversation. It may have been deleted.")
+    return found
+
+
+def append(
+    db: Session,
+    owner: Owner,
+    session_id: str,
+    drafts: Sequence[Draft],
+    *,
+    run_id: str | None = None,
+    at: datetime | None = None,
+) -> list[project.Written]:
+    """Appends `drafts` in order and returns them as stored.
+
+    `run_id` names the run that writes: it must be the conversation's active one, and its lease is renewed.
+    `at` is the activity's time where it is not the database's own, for import alone.
+    Raises NotFound, Invalid (naming the draft), TooLarge, and InvalidState when the run has ended.
+    """
+    if not 1 <= len(drafts) <= BATCH_MAX:
+        raise Invalid("events", f"A batch has 1 to {BATCH_MAX} events.")
+    stored = [_stored(f"events[{index}]", draft) for index, draft in enumerate(drafts)]
+    conversation = lock_conversation(db, owner, session_id)
+    now = database_time(db)
+    if run_id is not None:
+        runs.renew(db, conversation, run_id, now)
+    events = _numbered(conversation, drafts, stored, run_id, now)
+    _insert(db, session_id, drafts, events)
+    project.apply(db, project.Place(owner, session_id, now), events)
+    ended = next((event for event in events if event.type == "run_ended"), None)
+    if ended is not None:
+        _end(db, conversation, events, ended, now)
+    if conversation.title is None:
+        conversation.title = _title(db, conversation, drafts)
+    conversation.last_seq = events[-1].seq
+    conversation.updated_at = activity(conversation.updated_at, at or now, now)
+    db.flush()
+    touch_list(db, owner)
+    return events
+
+
+def touch_list(db: Session, owner: Owner) -> None:
+    """Raises the version of a principal's list: the last lock that any verb takes."""
+    write = upsert(ListVersion).values(principal_id=owner.principal_id, version=1)
+    raised = ListVersion.version + 1
+    db.execute(write.on_conflict_do_update(index_elements=["principal_id"], set_={"version": raised}))
+
+
+def derive_titles(db: Session, limit: int = 1000) -> int:
+    """Settles the titles of up to `limit` conversations that predate the title's own write path; returns how many.
+
+    By the same function, from the immutable first message (ADR-0050, decision 1). Moves no order.
+    """
+    first = _first_user_message(Conversation.id).scalar_subquery()
+    rows = db.execute(
+        select(Conversation.id, first.label("payload"))
+        .where(Conversation.title.is_(None), first.is_not(None))
+        .limit(limit)
+        .with_for_update(of=Conversation)
+    ).all()
+    for row in rows:
+        settled = update(Conversation).where(Conversation.id == row.id)
+        db.execute(settled.values(title=title_of(row.payload.get("content"))))
+    return len(rows)
+
+
+def _stored(field: str, draft: Draft) -> dict[str, Any]:
+    if not draft.type or len(draft.type) > NAME_MAX or not draft.type.isprintable():
+        raise Invalid(f"{field}.type", f"type must be a word of 1 to {NAME_MAX} characters.")
+    if draft.parent_id is not None and not is_id(draft.parent_id):
+        raise Invalid(f"{field}.parent_id", "parent_id must be an event's id.")
+    if not isinstance(draft.payload, dict):
+        raise Invalid(f"{field}.payload", "payload must be an object.")
+    payload = check(f"{field}.payload", draft.type, draft.payload)
+    try:
+        size = orjson.dumps(payload)
+    except (orjson.JSONEncodeError, TypeError):
+        raise Invalid(
+            f"{field}.payload", "payload holds a lone surrogate, a number beyond 64 bits, or is nested too deeply."
+        ) from None
+    if len(size) > PAYLOAD_MAX:
+        raise TooLarge(f"{field}.payload has over {PAYLOAD_MAX} bytes.", field=f"{field}.payload")
+    if b"\\u0000" in size:
+        refuse_nul(f"{field}.payload", payload)
+    return payload
+
+
+def refuse_nul(field: str, value: object) -> None:
+    """Raises Invalid, naming the place, when a NUL is anywhere in a JSON value: PostgreSQL stores none."""
+    stack: list[tuple[str, object]] = [(field, value)]
+    while stack:
+        place, item = stack.pop()
+        if isinstance(item, str) and "\0" in item:
+            raise Invalid(place, f"{place} holds a NUL character.")
+        if isinstance(item, dict):
+            for name, child in item.items():
+                if "\0" in name:
+                    raise Invalid(place, f"A name in {place} holds a NUL character.")
+                stack.append((f"{place}.{name}", child))
+        if isinstance(item, list):
+            stack.extend((f"{place}[{index}]", child) for index, child in enumerate(item))
+
+
+def _numbered(
+    conversation: Conversation,
+    drafts: Sequence[Draft],
+    payloads: Sequence[dict[str, Any]],
+    run_id: str | None,
+    now: datetime,
+) -> list[project.Written]:
+    return [
+        project.Written(
+            id=new_id(),
+            seq=conversation.last_seq + offset,
+            run_id=run_id,
+            type=draft.type,
+            payload=payload,
+            created_at=clamped(draft.created_at, now) if draft.created_at else now,
+        )
+        for offset, (draft, payload) in enumerate(zip(drafts, payloads, strict=True), start=1)
+    ]
+
+
+def _insert(db: Session, session_id: str, drafts: Sequence[Draft], events: Sequence[project.Written]) -> None:
+    rows = [
+        {
+            "session_id": session_id,
+            "seq": event.seq,
+            "id": event.id,
+            "run_id": event.run_id,
+            "type": event.type,
+            "parent_id": draft.parent_id,
+            "payload": event.payload,
+            "created_at": event.created_at,
+        }
+        for draft, event in zip(drafts, events, strict=True)
+    ]
+    db.connection().execute(insert(Event), rows)
+
+
+def _end(
+    db: Session,
+    conversation: Conversation,
+    events: Sequence[project.Written],
+    ended: project.Written,
+    now: datetime,
+) -> None:
+    if ended.run_id is None or ended is not events[-1]:
+        raise Invalid(f"events[{events.index(ended)}]", "run_ended is a run's own last event.")
+    runs.end(db, conversation, ended.run_id, ended.payload["status"], now)
+
+
+def _title(db: Session, conversation: Conversation, drafts: Sequence[Draft]) -> str | None:
+    if conversation.last_seq:  # it may predate the title's write path: then the first message is stored already
+        payload = db.execute(_first_user_message(conversation.id)).scalar_one_or_none()
+        if payload is not None:
+            return title_of(payload.get("content"))
+    for draft in drafts:
+        if draft.type == "user_message" and draft.parent_id is None:
+            return title_of(draft.payload.get("content"))
+    return None
+
+
+def _first_user_message(session_id: Any) -> Any:
+    return (
+        select(Event.payload)
+        .where(
+            Event.session_id == session_id,
+            # Literals, so that the partial index is seen to fit.
+            Event.type == literal_column("'user_message'"),
+            Event.parent_id.is_(None),
+        )
+        .order_by(Event.seq)
+        .limit(1)
+    )

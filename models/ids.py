@@ -1,0 +1,42 @@
+"""UUIDv7: the one kind of id (RFC 9562, 5.7). `uuid7` is pure; `new_id` is the one place that draws chance and time for it.
+
+Ids sort by when they were made, so that an index grows at its right edge, and their 74 random bits make
+them unguessable.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from uuid import UUID
+
+
+def uuid7(milliseconds: int, entropy: bytes) -> str:
+    """The UUIDv7 text of a Unix time in milliseconds (48 bits) and at least 10 bytes of `entropy`.
+
+    The first 74 bits of entropy are used; the same arguments give the same id.
+    Raises ValueError when the time does not fit or the entropy is too short.
+    """
+    if not 0 <= milliseconds < 1 << 48 or len(entropy) < 10:
+        raise ValueError("a UUIDv7 needs 48 bits of time and 10 bytes of entropy")
+    chance = int.from_bytes(entropy[:10], "big") >> 6  # 74 bits
+    high, low = chance >> 62, chance & ((1 << 62) - 1)
+    return str(UUID(int=milliseconds << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low))
+
+
+def new_id() -> str:
+    """A fresh UUIDv7 text."""
+    return uuid7(time.time_ns() // 1_000_000, secrets.token_bytes(10))
+
+
+def is_id(text: object) -> bool:
+    """True when `text` is a UUID in its canonical 36 characters: what any id of ours looks like.
+
+    Anything else can name nothing of ours, so callers answer as for a missing thing, before the database.
+    """
+    if not isinstance(text, str) or len(text) != 36:
+        return False
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False

@@ -1,0 +1,64 @@
+"""Masks secrets in a memory's text before it is hashed or stored (PRODUCT.md 4.1; ADR 0176, "redaction runs before IDs are made").
+
+detect-secrets' named detectors find them; its entropy plugins are left out, since they drown prose in false
+alarms. Masking twice gives what masking once gave, so an admission may run it again.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import import_module
+
+MASK = "[redacted]"
+
+# The entropy detectors (Base64HighEntropyString, HexHighEntropyString) and the keyword one are not named here.
+DETECTORS = (
+    "artifactory.ArtifactoryDetector",
+    "aws.AWSKeyDetector",
+    "azure_storage_key.AzureStorageKeyDetector",
+    "cloudant.CloudantDetector",
+    "discord.DiscordBotTokenDetector",
+    "github_token.GitHubTokenDetector",
+    "gitlab_token.GitLabTokenDetector",
+    "ibm_cloud_iam.IbmCloudIamDetector",
+    "ibm_cos_hmac.IbmCosHmacDetector",
+    "jwt.JwtTokenDetector",
+    "mailchimp.MailchimpDetector",
+    "npm.NpmDetector",
+    "openai.OpenAIDetector",
+    "pypi_token.PypiTokenDetector",
+    "sendgrid.SendGridDetector",
+    "slack.SlackDetector",
+    "softlayer.SoftlayerDetector",
+    "square_oauth.SquareOAuthDetector",
+    "stripe.StripeDetector",
+    "telegram_token.TelegramBotTokenDetector",
+    "twilio.TwilioKeyDetector",
+)
+# A private key is found by its whole block, not by its first line as detect-secrets does.
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
+    re.DOTALL,
+)
+# The password of a URL alone, so that the address around it still says where (detect-secrets: basic_auth).
+_PASSWORD_IN_URL = re.compile(r"(://[^:/?#\[\]@!$&'()*+,;=\s]+:)(?!\[redacted\]@)[^:/?#\[\]@\s]+(@)")
+
+
+def masked(text: str) -> str:
+    """`text` with each secret replaced by MASK; the same text when there is none."""
+    text = _PRIVATE_KEY.sub(MASK, text)
+    for pattern in _patterns():
+        text = pattern.sub(MASK, text)
+    return _PASSWORD_IN_URL.sub(rf"\1{MASK}\2", text)
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], ...]:
+    # The detectors' own expressions, not their answers: an answer is a group of the match, and for some
+    # detectors that is the prefix of the secret and not the secret.
+    found: list[re.Pattern[str]] = []
+    for name in DETECTORS:
+        module, kind = name.split(".")
+        found.extend(getattr(import_module(f"detect_secrets.plugins.{module}"), kind).denylist)
+    return tuple(found)

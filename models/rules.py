@@ -1,0 +1,152 @@
+"""Every number and decision of the two ADRs that needs no database. PURE.
+
+Values come in, values go out; time and chance are arguments. Whoever needs a rule calls it here, so that each
+has one home and one test. Sources stand beside each.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import regex
+
+# -- the index (PRODUCT.md 3.1) ------------------------------------------------------------------------------
+PAGE_DEFAULT, PAGE_MAX = 50, 200
+
+# -- runs (PRODUCT.md 3.1, "lease") --------------------------------------------------------------------------
+LEASE_DEFAULT, LEASE_MIN, LEASE_MAX = 60, 5, 300  # seconds
+RUN_END_STATES = ("succeeded", "failed", "cancelled")  # what a worker may say; `expired` is ours to say
+
+# -- titles (ADR-0050, decision 1; PRODUCT.md 3.3) -----------------------------------------------------------
+TITLE_LENGTH = 64  # code points
+
+# -- the outbox (PRODUCT.md 3.6) -----------------------------------------------------------------------------
+BACKOFF_FIRST, BACKOFF_MAX = 5.0, 3600.0  # seconds
+BATCH = 1000  # keys a claim takes: what one S3 DeleteObjects call carries
+INLINE_BUDGET = 2.0  # seconds that a deletion spends on bytes before it answers
+RESERVATION = timedelta(hours=6)  # how long an upload may take before its bytes count as nobody's
+
+# -- memories (PRODUCT.md 4.1) -------------------------------------------------------------------------------
+WORKSPACE = "default"
+DATASET = "memories"
+NAME_MAX = 200  # code points of a workspace, a projection, a tool, a file
+
+TICK = timedelta(microseconds=1)
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+
+_GRAPHEME = regex.compile(r"\X")
+_HIDING = frozenset(
+    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # bidirectional
+    "\u200b\u2060\u2061\u2062\u2063\u2064\u206a\u206b\u206c\u206d\u206e\u206f\ufeff"  # of no width
+)
+
+
+def title_of(content: object) -> str:
+    """The title that a message's content gives: the normalized prefix of its first non-empty text block.
+
+    NFC; every run of white space to one space; then control, bidirectional and zero-width characters removed,
+    runs joined again, trimmed; at most 64 code points, never cut inside a grapheme cluster. "" when there is
+    no text, or when its first cluster alone is longer than a title.
+    Source: ADR-0050 decision 1; PRODUCT.md 3.3.
+    """
+    for text in texts(content):
+        title = _normalized(text)
+        if title:
+            return _prefix(title, TITLE_LENGTH)
+    return ""
+
+
+def texts(content: object) -> Sequence[str]:
+    """The text blocks of a message's content, in order: the string itself, or each block of type "text"."""
+    if isinstance(content, str):
+        return [content]
+    if not isinstance(content, list):
+        return []
+    return [
+        block["text"]
+        for block in content
+        if isinstance(block, Mapping) and block.get("type") == "text" and isinstance(block.get("text"), str)
+    ]
+
+
+def lease_end(now: datetime, seconds: int) -> datetime:
+    """When a lease taken or renewed at `now` runs out. Source: PRODUCT.md 3.1."""
+    return now + timedelta(seconds=min(max(seconds, LEASE_MIN), LEASE_MAX))
+
+
+def lease_over(now: datetime, lease_expires_at: datetime) -> bool:
+    """True when a run counts as dead: its lease end is reached. Source: PRODUCT.md 3.2, last line."""
+    return now >= lease_expires_at
+
+
+def activity(held: datetime, at: datetime, now: datetime) -> datetime:
+    """The `updated_at` after an append at `at`: clamped to 1970..now, never backwards. Source: PRODUCT.md 3.2."""
+    return max(held, clamped(at, now))
+
+
+def clamped(at: datetime, now: datetime) -> datetime:
+    """An export's time, brought into 1970..now. Source: PRODUCT.md 3.2."""
+    return min(max(at, EARLIEST), now)
+
+
+def backoff(attempts: int, chance: float) -> timedelta:
+    """The wait before try `attempts` + 1 of an owed deletion: doubling from 5 s, half to one and a half times.
+
+    `chance` is uniform in [0, 1). The spread is applied after the cap, so that waits stay apart there too
+    (FAULTS.md D59), and never exceeds an hour. Source: PRODUCT.md 3.6.
+    """
+    doubled = BACKOFF_FIRST * 2.0 ** min(max(attempts - 1, 0), 20)
+    spread = min(doubled, BACKOFF_MAX / 1.5) * (0.5 + chance)
+    return timedelta(seconds=spread)
+
+
+def deletion_time(now: datetime, newest_copy: datetime | None) -> datetime:
+    """The time of a new deletion: max(now, newest copy's `recorded_at` + 1 µs). Source: PRODUCT.md 4.4, Time."""
+    return now if newest_copy is None else max(now, newest_copy + TICK)
+
+
+def copy_time(now: datetime, deletion: datetime | None, held: datetime | None = None) -> datetime:
+    """The `recorded_at` of a copy made by an act: max(now, deletion + 1 µs), never below the held copy's.
+
+    So a slow clock loses nothing that its user says again. Source: PRODUCT.md 4.4, Time and Acts.
+    """
+    stamps = [now]
+    if deletion is not None:
+        stamps.append(deletion + TICK)
+    if held is not None:
+        stamps.append(held)
+    return max(stamps)
+
+
+def dominates(deletion: datetime, recorded_at: datetime) -> bool:
+    """True when a deletion removes or refuses a copy recorded at `recorded_at`; at equal times it wins.
+
+    The one comparison for receiver and importer alike. Source: ADR 0176, "the receiver deletes its copy
+    when the copy is older"; PRODUCT.md 4.4, Time.
+    """
+    return deletion >= recorded_at
+
+
+def _normalized(text: str) -> str:
+    text = " ".join(unicodedata.normalize("NFC", text).split())
+    return " ".join("".join(c for c in text if not _unseen(c)).split())
+
+
+def _unseen(character: str) -> bool:
+    # Controls, lone surrogates, and the format characters that reorder or hide text. Those that spell words
+    # and emoji (ZWNJ, ZWJ, tags, Arabic number signs) stay.
+    return unicodedata.category(character) in {"Cc", "Cs"} or character in _HIDING
+
+
+def _prefix(title: str, length: int) -> str:
+    if len(title) <= length:
+        return title
+    end = 0
+    for cluster in _GRAPHEME.finditer(title):
+        if cluster.end() > length:
+            break
+        end = cluster.end()
+    return title[:end].rstrip()

@@ -1,0 +1,83 @@
+"""A run's life: start, renew, end, expire (PRODUCT.md 3.1).
+
+At most one run of a conversation is active, and only its worker writes. A run whose lease is over is dead, and
+whoever meets it first ends it as `expired` in its own transaction: start, delete, or upkeep. So a dead worker
+never locks anyone out of deleting.
+
+Every verb but `overdue` expects the conversation's row to be locked.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from models.errors import InvalidState
+from models.history import Conversation, Run
+from models.ids import new_id
+from models.rules import LEASE_DEFAULT, lease_end, lease_over
+
+
+def start(
+    db: Session, conversation: Conversation, now: datetime, lease_seconds: int = LEASE_DEFAULT
+) -> Run:
+    """A new active run. Raises InvalidState("active_run_exists") while another is."""
+    refuse_active(db, conversation, now)
+    run = Run(
+        id=new_id(),
+        session_id=conversation.id,
+        principal_id=conversation.principal_id,
+        status="running",
+        cancel_requested=False,
+        lease_seconds=lease_seconds,
+        lease_expires_at=lease_end(now, lease_seconds),
+        created_at=now,
+    )
+    db.add(run)
+    conversation.active_run_id = run.id
+    db.flush()
+    return run
+
+
+def refuse_active(db: Session, conversation: Conversation, now: datetime) -> None:
+    """Ends an overdue run as `expired`; raises InvalidState("active_run_exists") with its id while one is alive."""
+    if conversation.active_run_id is None:
+        return
+    run = db.get_one(Run, conversation.active_run_id, populate_existing=True)
+    if lease_over(now, run.lease_expires_at):
+        end(db, conversation, run.id, "expired", now)
+        return
+    raise InvalidState(
+        "active_run_exists",
+        "A run of this conversation is active. Stop it and wait until it has ended, then try again.",
+        active_run_id=run.id,
+    )
+
+
+def renew(db: Session, conversation: Conversation, run_id: str, now: datetime) -> None:
+    """Renews the lease of the active run. Raises InvalidState("run_ended") when the run has ended or its lease is over."""
+    run = db.get(Run, run_id, populate_existing=True) if conversation.active_run_id == run_id else None
+    if run is None or lease_over(now, run.lease_expires_at):
+        raise InvalidState("run_ended", "This run has ended; nothing more can be written to it.", run_id=run_id)
+    run.lease_expires_at = lease_end(now, run.lease_seconds)
+    db.flush()
+
+
+def end(db: Session, conversation: Conversation, run_id: str, status: str, now: datetime) -> None:
+    """Ends the active run with `status` and makes it the conversation's last one."""
+    db.execute(
+        update(Run).where(Run.id == run_id, Run.status == "running").values(status=status, ended_at=now)
+    )
+    conversation.active_run_id = None
+    conversation.last_run_id = run_id
+    db.flush()
+
+
+def overdue(db: Session, now: datetime, limit: int = 200) -> list[tuple[str, str]]:
+    """(session, principal) of runs whose lease is over, for upkeep to end one by one; most overdue first."""
+    late = select(Run.session_id, Run.principal_id).where(
+        Run.status == "running", Run.lease_expires_at <= now
+    )
+    return [(row[0], row[1]) for row in db.execute(late.order_by(Run.lease_expires_at).limit(limit))]
