@@ -155,7 +155,8 @@ def _stored(field: str, draft: Draft) -> dict[str, Any]:
         size = orjson.dumps(payload)
     except (orjson.JSONEncodeError, TypeError):
         raise Invalid(
-            f"{field}.payload", "payload holds a lone surrogate, a number beyond 64 bits, or is nested too deeply."
+            f"{field}.payload",
+            "payload holds a lone surrogate, a number beyond 64 bits, or is nested too deeply.",
         ) from None
     if len(size) > PAYLOAD_MAX:
         raise TooLarge(f"{field}.payload has over {PAYLOAD_MAX} bytes.", field=f"{field}.payload")
@@ -230,7 +231,9 @@ def _end(
 
 
 def _title(db: Session, conversation: Conversation, drafts: Sequence[Draft]) -> str | None:
-    if conversation.last_seq:  # it may predate the title's write path: then the first message is stored already
+    if (
+        conversation.last_seq
+    ):  # it may predate the title's write path: then the first message is stored already
         payload = db.execute(_first_user_message(conversation.id)).scalar_one_or_none()
         if payload is not None:
             return title_of(payload.get("content"))

@@ -9,11 +9,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
+import orjson
 import psycopg2.extensions
 from sqlalchemy import DateTime, LargeBinary, MetaData, create_engine, event, func, select
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import Engine
-from sqlalchemy.orm import DeclarativeBase, Session, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Session, mapped_column, registry
 from sqlalchemy.types import UserDefinedType
 
 UUID_OIDS = (2950,)
@@ -36,20 +37,22 @@ class Id(UserDefinedType[str]):
 class Base(DeclarativeBase):
     """What every table inherits; also given to Flask-SQLAlchemy, and usable with a plain Session."""
 
-    metadata = MetaData(
-        naming_convention={
-            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-            "ck": "ck_%(table_name)s_%(constraint_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-            "pk": "pk_%(table_name)s",
-        }
+    registry = registry(
+        metadata=MetaData(
+            naming_convention={
+                "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+                "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+                "ck": "ck_%(table_name)s_%(constraint_name)s",
+                "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+                "pk": "pk_%(table_name)s",
+            }
+        ),
+        type_annotation_map={
+            datetime: DateTime(timezone=True),
+            bytes: LargeBinary(),
+            dict[str, Any]: JSONB(),
+        },
     )
-    type_annotation_map = {  # noqa: RUF012  SQLAlchemy's own spelling
-        datetime: DateTime(timezone=True),
-        bytes: LargeBinary(),
-        dict[str, Any]: JSONB(),
-    }
 
 
 IdKey = Annotated[str, mapped_column(Id(), primary_key=True)]
@@ -64,6 +67,9 @@ def engine_options(*, reader: bool = False, pool_size: int = 16) -> dict[str, An
         "pool_pre_ping": not reader,  # a reader's one statement is retried by its caller's next request
         "pool_use_lifo": True,
         "use_native_hstore": False,
+        "executemany_mode": "values_plus_batch",  # many rows in one statement, not one statement a row
+        "json_serializer": _to_json,
+        "json_deserializer": orjson.loads,
         "connect_args": {
             "options": "-c timezone=UTC -c lock_timeout=20s -c idle_in_transaction_session_timeout=120s",
             "application_name": "allgone",
@@ -89,6 +95,10 @@ def open_engine(url: str, *, reader: bool = False, pool_size: int = 4) -> Engine
 def database_time(db: Session) -> datetime:
     """The database's clock now (not the transaction's start): the only clock that the verbs of models/ read."""
     return db.execute(select(func.clock_timestamp())).scalar_one()
+
+
+def _to_json(value: object) -> str:
+    return orjson.dumps(value).decode()
 
 
 def _ids_as_text(connection: Any, _record: Any) -> None:

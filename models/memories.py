@@ -193,9 +193,7 @@ def held_ids(db: Session, owner: Owner, memory_ids: list[str]) -> set[str]:
 
 def formed_in(owner: Owner, session_id: str) -> Select[tuple[str]]:
     """The ids of the memories whose first source is this conversation."""
-    return select(Memory.id).where(
-        Memory.session_id == session_id, Memory.principal_id == owner.principal_id
-    )
+    return select(Memory.id).where(Memory.session_id == session_id, Memory.principal_id == owner.principal_id)
 
 
 def forget(db: Session, seeds: Select[tuple[str]], now: datetime) -> int:

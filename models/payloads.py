@@ -31,7 +31,9 @@ def check(field: str, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
     return payload
 
 
-def _text(field: str, payload: Payload, name: str, *, limit: int | None = None, optional: bool = False) -> None:
+def _text(
+    field: str, payload: Payload, name: str, *, limit: int | None = None, optional: bool = False
+) -> None:
     value = payload.get(name)
     if value is None and optional:
         return

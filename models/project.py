@@ -59,7 +59,9 @@ def apply(db: Session, place: Place, events: Sequence[Written]) -> None:
 
     The caller holds the conversation's lock; the workspaces are locked here, all before the first of their rows.
     """
-    named = {e.payload.get("workspace") or WORKSPACE for e in events if e.type in ("memory_formed", "consolidated")}
+    named = {
+        e.payload.get("workspace") or WORKSPACE for e in events if e.type in ("memory_formed", "consolidated")
+    }
     if named:
         lock_workspaces(db, place.owner, named)
     if any(event.type == "consolidated" for event in events):
@@ -251,7 +253,9 @@ def _skills(db: Session, place: Place, events: Sequence[Written]) -> None:
         name = event.payload["name"]
         mine = SkillRevision.principal_id == place.owner.principal_id
         # Two conversations that publish one skill at once queue up here instead of failing on its number.
-        db.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(place.owner.principal_id + name, 0))))
+        db.execute(
+            select(func.pg_advisory_xact_lock(func.hashtextextended(place.owner.principal_id + name, 0)))
+        )
         newest = select(func.coalesce(func.max(SkillRevision.revision), literal(0))).where(
             mine, SkillRevision.name == name
         )

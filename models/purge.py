@@ -115,7 +115,9 @@ def delete_conversation(db: Session, owner: Owner, session_id: str) -> Deleted:
         db.execute(delete(table).where(_of(table) == session_id).execution_options(synchronize_session=False))
     # Detach what is published and durable.
     detached = update(SkillRevision).where(SkillRevision.session_id == session_id)
-    db.execute(detached.values(session_id=None, authoring_run_id=None).execution_options(synchronize_session=False))
+    db.execute(
+        detached.values(session_id=None, authoring_run_id=None).execution_options(synchronize_session=False)
+    )
     # Turn the conversation into its tombstone.
     db.expunge(conversation)
     _bury(db, session_id, now)
@@ -165,7 +167,9 @@ def _owe(db: Session, session_id: str, now: datetime) -> int:
     gone = delete(Artifact).where(Artifact.session_id == session_id).returning(Artifact.id).cte("gone")
     owed = select(gone.c.id, literal(session_id, Id()), literal(now), literal(now))
     columns = ["key", "session_id", "next_attempt_at", "created_at"]
-    result: Any = db.connection().execute(insert(Owed).from_select(columns, owed, include_defaults=False).add_cte(gone))
+    result: Any = db.connection().execute(
+        insert(Owed).from_select(columns, owed, include_defaults=False).add_cte(gone)
+    )
     return int(result.rowcount)
 
 

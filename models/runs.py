@@ -20,9 +20,7 @@ from models.ids import new_id
 from models.rules import LEASE_DEFAULT, lease_end, lease_over
 
 
-def start(
-    db: Session, conversation: Conversation, now: datetime, lease_seconds: int = LEASE_DEFAULT
-) -> Run:
+def start(db: Session, conversation: Conversation, now: datetime, lease_seconds: int = LEASE_DEFAULT) -> Run:
     """A new active run. Raises InvalidState("active_run_exists") while another is."""
     refuse_active(db, conversation, now)
     run = Run(
@@ -60,7 +58,9 @@ def renew(db: Session, conversation: Conversation, run_id: str, now: datetime) -
     """Renews the lease of the active run. Raises InvalidState("run_ended") when the run has ended or its lease is over."""
     run = db.get(Run, run_id, populate_existing=True) if conversation.active_run_id == run_id else None
     if run is None or lease_over(now, run.lease_expires_at):
-        raise InvalidState("run_ended", "This run has ended; nothing more can be written to it.", run_id=run_id)
+        raise InvalidState(
+            "run_ended", "This run has ended; nothing more can be written to it.", run_id=run_id
+        )
     run.lease_expires_at = lease_end(now, run.lease_seconds)
     db.flush()
 

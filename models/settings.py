@@ -136,7 +136,9 @@ def kept_secret(path: Path, make: str) -> str:
             temporary.unlink()
         return path.read_text("ascii").strip()
     except OSError as fault:
-        raise Misconfigured(f"ALLGONE_DATA_DIR: cannot keep a secret in {path.parent}: {fault.strerror}") from None
+        raise Misconfigured(
+            f"ALLGONE_DATA_DIR: cannot keep a secret in {path.parent}: {fault.strerror}"
+        ) from None
 
 
 def _gathered(environ: Mapping[str, str], env_file: Path | None) -> dict[str, str]:

@@ -1,0 +1,139 @@
+"""Who asks: a bearer token at `/v1`, a signed-in browser elsewhere, an operator at the operator's pages.
+
+Flask's own session is touched in this file alone; all it holds is the id of a sign-in, which is revocable, and
+the CSRF secret. A token or sign-in that is unknown, expired or revoked is refused alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from flask import Response, current_app, g, make_response, redirect, request, session, url_for
+from sqlalchemy import Row, func, select
+from werkzeug.wrappers import Response as BaseResponse
+
+from blueprints.database import reading
+from models.accounts import TOKEN_PREFIX, Owner, Principal, SignIn, Token, hashed
+from models.errors import Forbidden, NotFound, Unauthorized
+from models.ids import is_id
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+SIGN_IN = "sign_in"
+_token = (
+    select(Token.principal_id, Token.tenant_id, Token.scopes)
+    .where(Token.revoked_at.is_(None))
+    .where(Token.expires_at.is_(None) | (Token.expires_at > func.now()))
+)
+_signed_in = (
+    select(Principal.id, Principal.tenant_id, Principal.email, Principal.operator)
+    .join(SignIn, SignIn.principal_id == Principal.id)
+    .where(SignIn.revoked_at.is_(None), SignIn.expires_at > func.now())
+)
+
+
+def bearer(scope: str) -> Owner:
+    """Whose token this request carries. Raises Unauthorized, or Forbidden when it lacks `scope`."""
+    kind, _, secret = request.headers.get("Authorization", "").partition(" ")
+    row = None
+    if kind.lower() == "bearer" and secret.startswith(TOKEN_PREFIX) and len(secret) < 200:
+        with reading() as connection:
+            row = connection.execute(_token.where(Token.hash == hashed(secret.strip()))).one_or_none()
+    if row is None:
+        raise Unauthorized("This needs a valid token: Authorization: Bearer TOKEN.")
+    if scope not in row.scopes:
+        raise Forbidden(f"This token lacks the scope {scope}.", scope=scope)
+    return Owner(row.tenant_id, row.principal_id)
+
+
+def signed_in_id() -> str:
+    """The id of the sign-in that the cookie names, unchecked; "" when it names none."""
+    value = session.get(SIGN_IN, "")
+    return value if isinstance(value, str) else ""
+
+
+def reader() -> Row[Any] | None:
+    """The signed-in principal's row (id, tenant_id, email, operator), asked for once a request; None when nobody is."""
+    if "reader" not in g:
+        g.reader = None
+        if is_id(signed_in_id()):
+            with reading() as connection:
+                g.reader = connection.execute(_signed_in.where(SignIn.id == signed_in_id())).one_or_none()
+    row: Row[Any] | None = g.reader
+    return row
+
+
+def owner() -> Owner:
+    """The signed-in principal as an owner. Raises Unauthorized."""
+    row = reader()
+    if row is None:
+        raise Unauthorized("You are not signed in.")
+    return Owner(row.tenant_id, row.id)
+
+
+def sign_in(sign_in_id: str) -> None:
+    """Makes this browser the sign-in's; everything the cookie held before is dropped."""
+    session.clear()
+    session[SIGN_IN] = sign_in_id
+    session.permanent = True
+
+
+def forget_browser() -> None:
+    """Empties the cookie."""
+    session.clear()
+
+
+def to_sign_in() -> Response:
+    """Sends the whole page to sign-in, also when htmx asked for a part of it."""
+    if request.headers.get("HX-Request"):
+        response = make_response("", 200)
+        response.headers["HX-Redirect"] = url_for("account.sign_in_page")
+        return response
+    return make_response(redirect(url_for("account.sign_in_page"), 303))
+
+
+def signed_in_only(view: Callable[P, R]) -> Callable[P, R | BaseResponse]:
+    """A page for signed-in readers; others are sent to sign-in."""
+
+    @wraps(view)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R | BaseResponse:
+        return to_sign_in() if reader() is None else view(*args, **kwargs)
+
+    return guarded
+
+
+def operators_only() -> BaseResponse | None:
+    """A `before_request` for the operator's pages: nobody else learns that they exist."""
+    row = reader()
+    if row is None or not row.operator:
+        raise NotFound("There is nothing at this address.")
+    return None
+
+
+def is_operator() -> bool:
+    """Whether the reader is an operator, for templates."""
+    row = reader()
+    return bool(row and row.operator)
+
+
+def cookie_settings(secret_key: str, https: bool) -> dict[str, Any]:
+    """Flask's settings of the cookie: `Secure` exactly when served by https."""
+    return {
+        "SECRET_KEY": secret_key,
+        "SESSION_COOKIE_NAME": "__Host-allgone" if https else "allgone",
+        "SESSION_COOKIE_SECURE": https,
+        "SESSION_COOKIE_HTTPONLY": True,
+        "SESSION_COOKIE_SAMESITE": "Lax",
+        "SESSION_REFRESH_EACH_REQUEST": False,  # a poll must not keep a sign-in alive
+        "PERMANENT_SESSION_LIFETIME": 30 * 24 * 3600,
+        "WTF_CSRF_TIME_LIMIT": None,  # the token lives as long as the session it is bound to
+        "WTF_CSRF_SSL_STRICT": False,  # behind a proxy the Referer names PUBLIC_URL, not what we see
+    }
+
+
+def current_https() -> bool:
+    """Whether readers reach this app by https."""
+    return bool(current_app.config["SESSION_COOKIE_SECURE"])

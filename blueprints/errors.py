@@ -1,0 +1,96 @@
+"""The one table from code to status, and the three shapes an error takes: problem JSON, a fragment, a page.
+
+What is not a Refusal is `internal`: logged with its request id, and never shown.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import structlog
+from flask import Flask, Response, make_response, render_template, request
+from werkzeug.exceptions import HTTPException
+
+from models.errors import Refusal
+
+STATUS = {
+    "unauthorized": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "invalid": 400,
+    "invalid_cursor": 400,
+    "invalid_state": 409,
+    "too_large": 413,
+    "rate_limited": 429,
+    "internal": 500,
+}
+TITLES = {
+    "unauthorized": "Not signed in",
+    "forbidden": "Not allowed",
+    "not_found": "Not found",
+    "invalid": "Not valid",
+    "invalid_cursor": "Not a cursor of ours",
+    "invalid_state": "Not now",
+    "too_large": "Too large",
+    "rate_limited": "Too many attempts",
+    "internal": "Something broke on our side",
+}
+# What Flask itself refuses, in our words.
+HTTP_CODES = {401: "unauthorized", 403: "forbidden", 404: "not_found", 413: "too_large", 429: "rate_limited"}
+HTTP_DETAILS = {
+    404: "There is nothing at this address.",
+    405: "This address does not take that method.",
+    413: "The request is larger than this address takes.",
+    415: "The request's Content-Type is not one that this address takes.",
+}
+INTERNAL = "Something broke on our side. Nothing that you asked for was done; try again in a moment."
+
+log = structlog.get_logger()
+
+
+def register(app: Flask) -> None:
+    """Makes every error of `app` come out in one of the three shapes."""
+    app.register_error_handler(Refusal, lambda refusal: answer(refusal.code, refusal.detail, refusal.details))
+    app.register_error_handler(HTTPException, _http)
+    app.register_error_handler(Exception, _unknown)
+
+
+def answer(code: str, detail: str, details: dict[str, Any], status: int | None = None) -> Response:
+    """The error as who asked understands it: `/v1` problem JSON, htmx a small fragment, a browser a page."""
+    status = status or STATUS[code]
+    if request.path == "/v1" or request.path.startswith("/v1/"):
+        response = problem(code, detail, details, status)
+    else:
+        template = "errors/fragment.html" if request.headers.get("HX-Request") else "errors/page.html"
+        body = render_template(template, title=TITLES[code], detail=detail, details=details, status=status)
+        response = make_response(body, status)
+    if status == 401:
+        response.headers["WWW-Authenticate"] = 'Bearer realm="allgone"'
+    if "retry_after" in details:
+        response.headers["Retry-After"] = str(details["retry_after"])
+    return response
+
+
+def problem(code: str, detail: str, details: dict[str, Any], status: int) -> Response:
+    """RFC 9457 problem JSON with our `code` and `details`."""
+    body = {"status": status, "title": TITLES[code], "detail": detail, "code": code, "details": details}
+    return Response(orjson.dumps(body), status, content_type="application/problem+json")
+
+
+def _http(fault: HTTPException) -> Response:
+    status = fault.code or 500
+    if status < 400:  # a redirect that Werkzeug raises
+        return make_response(fault.get_response())
+    code = HTTP_CODES.get(status, "invalid" if status < 500 else "internal")
+    detail = HTTP_DETAILS.get(status, INTERNAL if status >= 500 else "The request is malformed.")
+    response = answer(code, detail, {}, status)
+    allowed = getattr(fault, "valid_methods", None)
+    if status == 405 and allowed:
+        response.headers["Allow"] = ", ".join(sorted(allowed))
+    return response
+
+
+def _unknown(fault: Exception) -> Response:
+    log.error("request_failed", path=request.url_rule.rule if request.url_rule else None, exc_info=fault)
+    return answer("internal", INTERNAL, {})

@@ -1,0 +1,9 @@
+"""Every table, in one import: for migrations and for tests that walk the whole schema."""
+
+from __future__ import annotations
+
+from models import accounts, artifacts, history, knowledge, memories, outbox, purge, schedule
+from models.base import Base
+
+metadata = Base.metadata
+modules = (accounts, artifacts, history, knowledge, memories, outbox, purge, schedule)

@@ -1,0 +1,82 @@
+"""What runs when, on one page; `python -m tasks.schedule` is the scheduler process.
+
+| job | every | why |
+|---|---|---|
+| tasks.outbox.drain | 60 s | finds bytes that are owed even if Redis lost everything |
+| tasks.upkeep.expire_runs | 5 s | a dead worker locks nobody out |
+| tasks.upkeep.derive_titles | 1 h | titles of conversations older than the title's write path |
+
+A turn is a row in PostgreSQL, taken in the transaction that also enqueues, so any number of schedulers may run
+and a turn that Redis refused is not lost.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from datetime import timedelta
+
+import structlog
+from redis.exceptions import RedisError
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from models import schedule
+from models.errors import Misconfigured
+from tasks.queues import enqueue
+from tasks.resources import Resources, from_environment, open_resources
+
+TICK_SECONDS = 2.0
+ENTRIES: Sequence[tuple[str, timedelta]] = (
+    ("tasks.outbox.drain", timedelta(seconds=60)),
+    ("tasks.upkeep.expire_runs", timedelta(seconds=5)),
+    ("tasks.upkeep.derive_titles", timedelta(hours=1)),
+)
+
+log = structlog.get_logger()
+
+
+def tick(resources: Resources) -> list[str]:
+    """Notes the heartbeat and hands out what is due; returns the names handed out. Raises when a server is away."""
+    with Session(resources.engine) as db, db.begin():
+        schedule.beat(db)
+    handed = []
+    for name, every in ENTRIES:
+        with Session(resources.engine) as db, db.begin():
+            if schedule.take_turn(db, name, every):
+                enqueue(resources.queue, name)
+                handed.append(name)
+    return handed
+
+
+def run(resources: Resources, stop: threading.Event) -> None:
+    """Ticks until `stop`; a server that is away is logged once and tried again at the next tick."""
+    away = ""
+    while not stop.is_set():
+        try:
+            tick(resources)
+            away = ""
+        except (RedisError, SQLAlchemyError) as fault:
+            if away != (away := type(fault).__name__):
+                log.warning("scheduler_waits", error=away)
+        stop.wait(TICK_SECONDS)
+
+
+def main() -> int:
+    """The scheduler process; ends on SIGTERM or SIGINT."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        resources = open_resources(from_environment())
+    except Misconfigured as fault:
+        print(fault, file=sys.stderr)  # noqa: T201  a start that fails says so in one line
+        return 1
+    run(resources, stop)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

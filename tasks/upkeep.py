@@ -1,0 +1,37 @@
+"""Recurring work that no request waits for. Each job is a few lines and one verb; all may run twice at once."""
+
+from __future__ import annotations
+
+from sqlalchemy.orm import Session
+
+from models import append, runs
+from models.accounts import Owner
+from models.base import database_time
+from models.errors import Refusal
+from tasks.resources import in_this_process
+
+
+def expire_runs() -> None:
+    """Ends runs whose lease is over as `expired`, each in its own transaction."""
+    engine = in_this_process().engine
+    with Session(engine) as db:
+        late = runs.overdue(db, database_time(db))
+    for session_id, principal_id in late:
+        with Session(engine) as db, db.begin():
+            # The tenant is not asked for: the principal alone scopes the lock.
+            owner = Owner(tenant_id="", principal_id=principal_id)
+            try:
+                conversation = append.lock_conversation(db, owner, session_id)
+                runs.refuse_active(db, conversation, database_time(db))
+            except Refusal:
+                continue  # deleted, or renewed, in between
+            append.touch_list(db, owner)
+
+
+def derive_titles() -> None:
+    """Settles titles of conversations that predate the title's write path."""
+    engine = in_this_process().engine
+    while True:
+        with Session(engine) as db, db.begin():
+            if not append.derive_titles(db):
+                return
