@@ -63,12 +63,18 @@ def drain_due(resources: Resources, seconds: float = DRAIN_SECONDS) -> Drained:
 
 
 def drain_all(resources: Resources) -> Drained:
-    """Tries everything owed once, also what backs off: `outbox drain` of an operator who has mended the store."""
+    """Tries everything owed once, also what backs off: for an operator who has mended the store.
+
+    A failed row moves behind the others, so as many batches as are owed reach each row.
+    """
+    with Session(resources.engine) as db:
+        batches = outbox.backlog(db).owed // BATCH + 1
     gone = failed = 0
-    while batch := drain_batch(resources, waiting_too=True):
-        gone, failed = gone + batch.gone, failed + batch.failed
-        if batch.gone < BATCH:  # a failed row is claimable again at once: go on only while all goes well
+    for _ in range(batches):
+        batch = drain_batch(resources, waiting_too=True)
+        if batch is None:
             break
+        gone, failed = gone + batch.gone, failed + batch.failed
     return Drained(gone, failed)
 
 

@@ -1,5 +1,0 @@
-"""x"""
-
-
-def register(app):
-    pass

@@ -1,0 +1,77 @@
+"""`start` runs the whole product on this machine; `db upgrade` migrates."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from contextlib import suppress
+
+import click
+from flask.cli import with_appcontext
+
+from blueprints.commands.terminal import held, json_option, refusing, say
+from models import accounts, migrations
+from models.base import open_engine
+from models.errors import Invalid
+from models.settings import Settings
+from sqlalchemy.orm import Session
+
+from tasks.embedded import reach_engines
+from tasks.processes import run_product
+
+
+@click.command("start")
+@with_appcontext
+@refusing
+def start() -> None:
+    """Start engines, web, worker and scheduler; print one line when all is ready."""
+    settings = held().settings
+    sys.exit(run_product(settings, lambda: _migrate(settings), lambda: _sign_in_url(settings)))
+
+
+@click.group("db")
+def database() -> None:
+    """The schema."""
+
+
+@database.command("upgrade")
+@json_option
+@with_appcontext
+@refusing
+def upgrade(as_json: bool) -> None:
+    """Bring the schema to this release."""
+    settings = held().settings
+    with reach_engines(settings):
+        _migrate(settings)
+    say(as_json, {"upgraded": True}, "The schema is at this release.")
+
+
+def sign_in_url(settings: Settings, db: Session, principal: accounts.Principal) -> str:
+    """A fresh one-time sign-in link; its URL is PUBLIC_URL's, never the Host header's."""
+    secret = secrets.token_urlsafe(32)
+    accounts.create_link(db, principal, secret)
+    return f"{settings.public_url}/sign-in/{secret}"
+
+
+def _migrate(settings: Settings) -> None:
+    engine = open_engine(settings.database_url)
+    try:
+        migrations.upgrade(engine)
+    finally:
+        engine.dispose()
+
+
+def _sign_in_url(settings: Settings) -> str:
+    engine = open_engine(settings.database_url)
+    try:
+        with (
+            suppress(Invalid),
+            Session(engine) as db,
+            db.begin(),
+        ):  # Invalid: a start beside this one made them
+            if accounts.find_user(db, settings.owner_email) is None:
+                accounts.create_user(db, settings.owner_email, secrets.token_bytes(32), operator=True)
+        with Session(engine) as db, db.begin():
+            return sign_in_url(settings, db, accounts.user_named(db, settings.owner_email))
+    finally:
+        engine.dispose()
