@@ -68,6 +68,8 @@ class Postgres:
 
     def prepare(self, pause: Pause) -> None:
         """Have a cluster that nobody runs; the data folder must be held. Raises Misconfigured."""
+        if "," in str(self.sockets):  # libpq reads a list of hosts there
+            raise Misconfigured(f"ALLGONE_DATA_DIR: {self.sockets} holds a comma; use a path without one")
         self._runner = runner(self.data_dir, self._binaries / "postgres")
         try:
             private_folder(self.sockets, also=known_uid())

@@ -224,25 +224,25 @@ class Supervisor:
 
     def _spawn(self, one: Watched) -> Child:
         command = one.make()
-        if one.name == GUARDIAN.name:
-            return self._spawn_guardian(one, command)
-        one.child = Child(command, self._logs)
-        self.event("started", name=one.name, pid=one.child.process.pid)
-        self._tell(one.child)
-        return one.child
-
-    def _spawn_guardian(self, one: Watched, command: Command) -> Child:
-        if self._guardian_pipe is not None:
-            os.close(self._guardian_pipe)
-        reading, self._guardian_pipe = os.pipe()
+        guards = one.name == GUARDIAN.name
+        reading = self._new_pipe() if guards else None
         try:
             one.child = Child(replace(command, stdin=reading), self._logs)
         finally:
-            os.close(reading)
-        for other in self.watched:
-            if other.child is not None and other is not one:
-                self._tell(other.child)
+            if reading is not None:
+                os.close(reading)
+        self.event("started", name=one.name, pid=one.child.process.pid)
+        for told in self.watched if guards else [one]:
+            if told.child is not None and told.name != GUARDIAN.name:
+                self._tell(told.child)
         return one.child
+
+    def _new_pipe(self) -> int:
+        """The end to read of a pipe whose other end only we hold, so that it closes when we die."""
+        if self._guardian_pipe is not None:
+            os.close(self._guardian_pipe)
+        reading, self._guardian_pipe = os.pipe()
+        return reading
 
     def _tell(self, child: Child) -> None:
         if self._guardian_pipe is not None:

@@ -2,7 +2,7 @@
 
 | we are | it runs as | its files are |
 |---|---|---|
-| an ordinary user | us | ours |
+| an ordinary user | us (without a name in a container: as `nobody`, in a namespace) | ours |
 | root, user namespaces allowed | `nobody` in a namespace of its own; outside root, powerless | root's |
 | root, namespaces refused (Docker's seccomp) | system user `allgone-postgres`, made once | that user's |
 
@@ -14,6 +14,7 @@ parent that cannot be passed is answered with a way out.
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import stat
 import subprocess
@@ -41,7 +42,8 @@ def runner(data_dir: Path, binary: Path) -> Runner:
     Raises Misconfigured, with a way out in one line, when there is none.
     """
     if os.geteuid() != 0:
-        return Runner()
+        # initdb wants a name, which a container's uid may lack.
+        return Runner() if _named(os.geteuid()) else _in_namespace() or Runner()
     chosen = _in_namespace() or Runner(user=_system_user())
     if chosen.user:
         _let_pass(data_dir)
@@ -90,19 +92,20 @@ def _in_namespace() -> Runner | None:
 
 def known_uid() -> int | None:
     """The uid of `allgone-postgres`, None while there is no such user; only root may trust it."""
-    if os.geteuid() != 0:
-        return None
-    import pwd
-
     try:
-        return pwd.getpwnam(USER).pw_uid
+        return pwd.getpwnam(USER).pw_uid if os.geteuid() == 0 else None
     except KeyError:
         return None
 
 
-def _system_user() -> tuple[int, int]:
-    import pwd
+def _named(uid: int) -> bool:
+    try:
+        return bool(pwd.getpwuid(uid).pw_name)
+    except KeyError:
+        return False
 
+
+def _system_user() -> tuple[int, int]:
     if known_uid() is None:
         useradd = shutil.which("useradd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
         made = useradd and subprocess.run(
