@@ -51,9 +51,8 @@ def _assembled(settings: Settings) -> Flask:
     app.config["CURSOR_KEY"] = signing_key(settings.secret_key)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     if settings.trusted_proxies:
-        app.wsgi_app = ProxyFix(
-            app.wsgi_app, x_for=settings.trusted_proxies, x_proto=settings.trusted_proxies
-        )  # type: ignore[method-assign]
+        proxies = settings.trusted_proxies
+        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies, x_proto=proxies)  # type: ignore[method-assign]
     database.connect(app, settings)
     errors.register(app)
     logs.register(app)

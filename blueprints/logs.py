@@ -15,8 +15,8 @@ log = structlog.get_logger()
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-def configure() -> None:
-    """JSON lines on standard error, for our own events."""
+def configure(level: int = logging.INFO) -> None:
+    """JSON lines on standard error, for our own events of at least `level`."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -25,7 +25,7 @@ def configure() -> None:
             structlog.processors.dict_tracebacks,
             structlog.processors.JSONRenderer(),
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )

@@ -94,7 +94,8 @@ def open_engine(url: str, *, reader: bool = False, pool_size: int = 4) -> Engine
 
 def database_time(db: Session) -> datetime:
     """The database's clock now (not the transaction's start): the only clock that the verbs of models/ read."""
-    return db.execute(select(func.clock_timestamp())).scalar_one()
+    now: datetime = db.execute(select(func.clock_timestamp())).scalar_one()
+    return now
 
 
 def _to_json(value: object) -> str:

@@ -191,12 +191,12 @@ def held_ids(db: Session, owner: Owner, memory_ids: list[str]) -> set[str]:
     return set(db.scalars(select(Memory.id).where(named, Memory.principal_id == owner.principal_id)))
 
 
-def formed_in(owner: Owner, session_id: str) -> Select[tuple[str]]:
+def formed_in(owner: Owner, session_id: str) -> Select[str]:
     """The ids of the memories whose first source is this conversation."""
     return select(Memory.id).where(Memory.session_id == session_id, Memory.principal_id == owner.principal_id)
 
 
-def forget(db: Session, seeds: Select[tuple[str]], now: datetime) -> int:
+def forget(db: Session, seeds: Select[str], now: datetime) -> int:
     """Records and removes the memories that `seeds` selects, and all that was consolidated from them, in one statement.
 
     Each record's time is `rules.deletion_time(now, recorded_at)`. The caller has locked their workspaces.

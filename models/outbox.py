@@ -15,6 +15,7 @@ from datetime import datetime
 
 from sqlalchemy import (
     ARRAY,
+    BindParameter,
     Boolean,
     Index,
     Integer,
@@ -145,5 +146,5 @@ def unexplained(db: Session, keys: Sequence[str]) -> set[str]:
     return set(keys) - named
 
 
-def _array(keys: Sequence[str]) -> object:
+def _array(keys: Sequence[str]) -> BindParameter[Sequence[str]]:
     return literal(list(keys), ARRAY(Text))

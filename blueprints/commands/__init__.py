@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from flask import Flask
 
-from blueprints.commands import accounts, engines, imports, store
+from blueprints.commands import accounts, engines, imports, store, tombstones
 
 GROUPS = (engines.start, engines.database, accounts.user, accounts.token, imports.import_file)
-STORE_GROUPS = (store.outbox_group, store.store_group, store.queues)
+STORE_GROUPS = (store.outbox_group, store.store_group, store.queues, tombstones.tombstones)
 
 
 def register(app: Flask) -> None:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import secrets
-import sys
 from contextlib import suppress
 
 import click
 from flask.cli import with_appcontext
+from sqlalchemy.orm import Session
 
 from blueprints.commands.terminal import held, json_option, refusing, say
 from models import accounts, migrations
 from models.base import open_engine
 from models.errors import Invalid
 from models.settings import Settings
-from sqlalchemy.orm import Session
-
 from tasks.embedded import reach_engines
 from tasks.processes import run_product
 
@@ -26,7 +24,7 @@ from tasks.processes import run_product
 def start() -> None:
     """Start engines, web, worker and scheduler; print one line when all is ready."""
     settings = held().settings
-    sys.exit(run_product(settings, lambda: _migrate(settings), lambda: _sign_in_url(settings)))
+    run_product(settings, lambda: _migrate(settings), lambda: _sign_in_url(settings))
 
 
 @click.group("db")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -13,6 +14,7 @@ from flask.cli import with_appcontext
 from redis.exceptions import RedisError
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
+from blueprints import logs
 from models.errors import Misconfigured, Refusal
 from models.migrations import at_head
 from tasks.embedded import reach_engines
@@ -32,7 +34,17 @@ def held() -> Resources:
 
 def command(view: Callable[P, R]) -> Callable[P, R]:
     """A command that needs the database at this release's schema; refusals become one line and exit 1."""
-    return with_appcontext(refusing(_on_engines(view)))
+    return with_appcontext(_quiet(refusing(_on_engines(view))))
+
+
+def _quiet(view: Callable[P, R]) -> Callable[P, R]:
+    @wraps(view)
+    def without_events(*args: P.args, **kwargs: P.kwargs) -> R:
+        # Who typed the command reads its answer; the events of a server are for its log.
+        logs.configure(logging.WARNING)
+        return view(*args, **kwargs)
+
+    return without_events
 
 
 def refusing(view: Callable[P, R]) -> Callable[P, R]:

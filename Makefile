@@ -1,0 +1,53 @@
+# make run: start Allgone on this machine.  make test: the whole suite.  make check: format, lint, types, imports, tests.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN_READY := $(VENV)/.installed-run
+DEV_READY := $(VENV)/.installed-dev
+
+.PHONY: run test check format lint lock benchmark clean
+
+run: $(RUN_READY)
+	@exec $(BIN)/flask --app app start
+
+test: $(DEV_READY)
+	$(BIN)/python -m pytest
+
+check: $(DEV_READY) lint
+	$(BIN)/python -m pytest
+
+lint: $(DEV_READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(DEV_READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+benchmark: $(DEV_READY)
+	$(BIN)/python -m benchmarks
+
+# Pins every package that requirements-dev.txt brings along, from a fresh environment.
+lock:
+	rm -rf build/lock && $(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet -r requirements-dev.txt
+	{ echo "# Every package that requirements.txt and requirements-dev.txt bring along; made by: make lock"; \
+	  build/lock/bin/python -m pip freeze --exclude-editable; } > requirements.lock
+	rm -rf build/lock
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Allgone needs Python 3.11 or newer; this is " + sys.version.split()[0])'
+	@echo "Making $(VENV) ..." >&2
+	@$(PYTHON) -m venv $(VENV)
+
+$(RUN_READY): requirements.txt requirements.lock | $(VENV)/bin/python
+	@echo "Installing what Allgone runs on (the first time takes a minute) ..." >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt -c requirements.lock
+	@touch $@
+
+$(DEV_READY): requirements.txt requirements-dev.txt requirements.lock | $(VENV)/bin/python
+	@echo "Installing what the tests need ..." >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt -c requirements.lock
+	@touch $@ $(RUN_READY)
