@@ -11,11 +11,20 @@ import psutil
 import pytest
 
 from models.errors import Misconfigured
-from models.settings import socket_folder
+from models.settings import Settings, socket_folder
 from tasks.children import Child
 from tasks.embedded import log_folder, running_engines
 from tasks.postgres import Postgres
 from tests.tasks.stand_in import FAST, ask, eventually, settings_in
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """A data folder with a cluster in it that nobody runs; tests leave it so."""
+    made = settings_in(tmp_path_factory.mktemp("made") / "d")
+    with running_engines(made, FAST):
+        ask(made, "CREATE TABLE kept ()")
+    return made
 
 
 def test_a_half_made_cluster_is_thrown_away_and_made_anew(tmp_path: Path) -> None:
@@ -28,10 +37,7 @@ def test_a_half_made_cluster_is_thrown_away_and_made_anew(tmp_path: Path) -> Non
     assert not half.parent.exists()
 
 
-def test_a_leftover_postmaster_is_stopped_before_a_new_one_starts(tmp_path: Path) -> None:
-    settings = settings_in(tmp_path / "d")
-    with running_engines(settings, FAST):
-        ask(settings, "CREATE TABLE kept ()")
+def test_a_leftover_postmaster_is_stopped_before_a_new_one_starts(settings: Settings) -> None:
     engine = Postgres(settings, FAST)
     engine.prepare(time.sleep)
     leftover = Child(engine.command(), log_folder(settings.data_dir))
@@ -44,24 +50,19 @@ def test_a_leftover_postmaster_is_stopped_before_a_new_one_starts(tmp_path: Path
         leftover.end()
 
 
-def test_a_killed_postmaster_recovers(tmp_path: Path) -> None:
-    settings = settings_in(tmp_path / "d")
+def test_a_killed_postmaster_recovers(settings: Settings) -> None:
     engine = Postgres(settings, FAST)
-    log_folder(settings.data_dir)
     engine.prepare(time.sleep)
     killed = Child(engine.command(), log_folder(settings.data_dir))
     assert eventually(engine.ready)
-    ask(settings, "CREATE TABLE kept ()")
+    ask(settings, "CREATE TABLE committed ()")
     os.kill(killed.process.pid, signal.SIGKILL)
     assert eventually(lambda: killed.ended() == -signal.SIGKILL)
     with running_engines(settings, FAST):
-        assert ask(settings, "SELECT to_regclass('kept')") == "kept"
+        assert ask(settings, "SELECT to_regclass('committed')") == "committed"
 
 
-def test_a_stranger_that_got_the_number_of_a_dead_postmaster_is_left_alone(tmp_path: Path) -> None:
-    settings = settings_in(tmp_path / "d")
-    with running_engines(settings, FAST):
-        pass
+def test_a_stranger_that_got_the_number_of_a_dead_postmaster_is_left_alone(settings: Settings) -> None:
     stranger = psutil.Popen(["sleep", "60"])
     try:
         stale = f"{stranger.pid}\n{settings.data_dir / 'postgres'}\n1\n5432\n\n\n\nready\n"
@@ -88,8 +89,7 @@ def test_data_of_another_release_is_refused_by_name(tmp_path: Path) -> None:
         pass
 
 
-def test_an_engine_that_cannot_start_says_why_in_one_line(tmp_path: Path) -> None:
-    settings = settings_in(tmp_path / "d")
+def test_an_engine_that_cannot_start_says_why_in_one_line(settings: Settings) -> None:
     with (
         pytest.raises(Misconfigured, match=r"^PostgreSQL did not start: .*shared_bufers"),
         running_engines(settings, {**FAST, "shared_bufers": "1"}),
@@ -97,8 +97,7 @@ def test_an_engine_that_cannot_start_says_why_in_one_line(tmp_path: Path) -> Non
         pass
 
 
-def test_the_log_holds_no_value_of_a_failed_statement(tmp_path: Path) -> None:
-    settings = settings_in(tmp_path / "d")
+def test_the_log_holds_no_value_of_a_failed_statement(settings: Settings) -> None:
     with running_engines(settings, FAST):
         with pytest.raises(Exception, match="a secret title"):
             ask(settings, "SELECT 'a secret title'::integer")
