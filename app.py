@@ -13,6 +13,7 @@ from blueprints import (
     access,
     account,
     api,
+    assets,
     commands,
     conversation,
     database,
@@ -57,8 +58,10 @@ def _assembled(settings: Settings) -> Flask:
     errors.register(app)
     logs.register(app)
     headers.register(app)
+    assets.register(app)
     Htmx(app)
     csrf = CSRFProtect(app)
+    access.register(app)
     csrf.exempt(api.sessions)  # it takes no cookie, so no other site can ride on one
     for blueprint in (sidebar.sidebar, conversation.conversation, account.account, api.sessions):
         app.register_blueprint(blueprint)

@@ -10,11 +10,13 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from flask import Response, current_app, g, make_response, redirect, request, session, url_for
+from flask import Flask, Response, current_app, g, make_response, redirect, request, session, url_for
+from flask_wtf.csrf import CSRFError
 from sqlalchemy import Row, func, select
 from werkzeug.wrappers import Response as BaseResponse
 
 from blueprints.database import reading
+from blueprints.errors import answer
 from models.accounts import TOKEN_PREFIX, Owner, Principal, SignIn, Token, hashed
 from models.errors import Forbidden, NotFound, Unauthorized
 from models.ids import is_id
@@ -117,6 +119,19 @@ def is_operator() -> bool:
     """Whether the reader is an operator, for templates."""
     row = reader()
     return bool(row and row.operator)
+
+
+def register(app: Flask) -> None:
+    """Gives templates `signed_in()`, and answers a form whose CSRF token is not this sign-in's."""
+    app.add_template_global(reader, "signed_in")
+    app.register_error_handler(CSRFError, _stale_form)
+
+
+def _stale_form(_fault: CSRFError) -> Response:
+    if reader() is None:
+        return to_sign_in()
+    detail = "This page was opened under another sign-in, so nothing was done. Load the page again, then try once more."
+    return answer("forbidden", detail, {})
 
 
 def cookie_settings(secret_key: str, https: bool) -> dict[str, Any]:

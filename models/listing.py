@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, literal, select, tuple_
+from sqlalchemy import Connection, Select, bindparam, func, literal, select, tuple_
 from sqlalchemy.orm import Session
 
 from models.accounts import Owner, SignIn
@@ -68,21 +68,23 @@ def page(db: Connection | Session, owner: Owner, limit: int, after: Position | N
     return Page([_entry(row) for row in rows[:limit]], more=len(rows) > limit)
 
 
-def window(db: Connection | Session, owner: Owner, until: Position, least: int) -> Page:
+def window(
+    db: Connection | Session, owner: Owner, until: Position, least: int, most: int = WINDOW_MAX
+) -> Page:
     """Every entry from the top down to `until`, at least `least` of them where there are as many.
 
-    What a poll of a list that was scrolled down to `until` is answered with. Over WINDOW_MAX entries, the
-    first `least` alone.
+    What a poll of a list that was scrolled down to `until` is answered with. Over `most` entries, the first
+    `least` alone.
     """
-    count = (
-        select(func.count())
-        .where(_table.principal_id == owner.principal_id, tuple_(_table.updated_at, _table.id) >= _row(until))
-        .scalar_subquery()
+    above = select(_table.id).where(
+        _table.principal_id == owner.principal_id, tuple_(_table.updated_at, _table.id) >= _row(until)
     )
+    # Counted no further than it matters, so that the cost is bounded by `most` and not by the table.
+    count = select(func.count()).select_from(above.limit(most + 1).subquery()).scalar_subquery()
     size = func.greatest(count, least)
-    rows = db.execute(_index(owner).limit(func.least(size + 1, WINDOW_MAX + 1)).add_columns(size)).all()
+    rows = db.execute(_index(owner).limit(func.least(size + 1, most + 1)).add_columns(size)).all()
     size_now = min(rows[0][-1], len(rows)) if rows else 0
-    if size_now > WINDOW_MAX:
+    if size_now > most:
         size_now = least
     return Page([_entry(row) for row in rows[:size_now]], more=len(rows) > size_now)
 
@@ -111,13 +113,20 @@ def probe(db: Connection | Session, sign_in_id: str) -> int | None:
     """
     if not is_id(sign_in_id):
         return None
-    live = (
-        select(func.coalesce(ListVersion.version, 0))
-        .select_from(SignIn)
-        .outerjoin(ListVersion, ListVersion.principal_id == SignIn.principal_id)
-        .where(SignIn.id == sign_in_id, SignIn.revoked_at.is_(None), SignIn.expires_at > func.now())
+    return db.execute(_PROBE, {"sign_in_id": sign_in_id}).scalar_one_or_none()
+
+
+# Built once: a poll is the request that is made most often, and building the statement costs as much as running it.
+_PROBE = (
+    select(func.coalesce(ListVersion.version, 0))
+    .select_from(SignIn)
+    .outerjoin(ListVersion, ListVersion.principal_id == SignIn.principal_id)
+    .where(
+        SignIn.id == bindparam("sign_in_id", type_=Id()),
+        SignIn.revoked_at.is_(None),
+        SignIn.expires_at > func.now(),
     )
-    return db.execute(live).scalar_one_or_none()
+)
 
 
 def _index(owner: Owner) -> Select[Any]:
@@ -132,5 +141,5 @@ def _row(position: Position) -> Any:
     return tuple_(literal(position.updated_at), literal(position.id, Id()))
 
 
-def _entry(row: Row[Any]) -> Entry:
+def _entry(row: Sequence[Any]) -> Entry:
     return Entry(row[0], row[1], row[2], row[3], row[4], row[5])

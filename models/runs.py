@@ -4,20 +4,29 @@ At most one run of a conversation is active, and only its worker writes. A run w
 whoever meets it first ends it as `expired` in its own transaction: start, delete, or upkeep. So a dead worker
 never locks anyone out of deleting.
 
-Every verb but `overdue` expects the conversation's row to be locked.
+Every verb but `overdue` and `alive` expects the conversation's row to be locked.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import select, update
+from sqlalchemy import Connection, func, select, update
 from sqlalchemy.orm import Session
 
 from models.errors import InvalidState
 from models.history import Conversation, Run
 from models.ids import new_id
 from models.rules import LEASE_DEFAULT, lease_end, lease_over
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """An active run whose lease holds; `cancel_requested` when somebody has asked it to end."""
+
+    id: str
+    cancel_requested: bool
 
 
 def start(db: Session, conversation: Conversation, now: datetime, lease_seconds: int = LEASE_DEFAULT) -> Run:
@@ -81,3 +90,22 @@ def overdue(db: Session, now: datetime, limit: int = 200) -> list[tuple[str, str
         Run.status == "running", Run.lease_expires_at <= now
     )
     return [(row[0], row[1]) for row in db.execute(late.order_by(Run.lease_expires_at).limit(limit))]
+
+
+def alive(db: Connection | Session, session_id: str) -> Alive | None:
+    """The conversation's active run, unless its lease is over; what a deletion would be refused for. Needs no lock."""
+    wanted = select(Run.id, Run.cancel_requested).where(
+        Run.session_id == session_id, Run.status == "running", Run.lease_expires_at > func.clock_timestamp()
+    )
+    row = db.execute(wanted).one_or_none()
+    return None if row is None else Alive(row[0], row[1])
+
+
+def request_cancel(db: Session, conversation: Conversation) -> str | None:
+    """Asks the active run to end, and returns its id; None when no run is active. Again is no error.
+
+    Cooperative: the run's worker sees `cancel_requested` and ends it; one that died is ended by its lease.
+    """
+    if conversation.active_run_id is not None:
+        db.execute(update(Run).where(Run.id == conversation.active_run_id).values(cancel_requested=True))
+    return conversation.active_run_id
