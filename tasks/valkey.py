@@ -57,9 +57,12 @@ class Valkey:
 
     def command(self) -> Command:
         """How to run it."""
+        # Valkey shows the path as each client's address, and redis-py (so RQ's worker at its start) cannot read
+        # one with a blank or "=": relative to `dir` it holds nothing of the owner's own names.
+        inside = self.sockets.parent == self.folder.parent
         options = {
             "port": "0",
-            "unixsocket": str(self.socket),
+            "unixsocket": f"../{self.sockets.name}/{self.socket.name}" if inside else str(self.socket),
             "unixsocketperm": "700",
             "dir": str(self.folder),
             "pidfile": str(self._pid_file),

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psutil
 import pytest
@@ -139,11 +140,24 @@ def test_two_data_folders_run_side_by_side(settings: Settings, tmp_path: Path) -
         assert _queues(other).get("key") is None
 
 
-def test_quotes_and_blanks_in_a_short_path(tmp_path: Path) -> None:
-    settings = settings_in(tmp_path / "a \"q\" 'x' \\ b")
-    with running_engines(settings, FAST):
-        assert ask(settings, "SELECT 1") == 1
-        assert _queues(settings).ping()
+def test_quotes_and_blanks_in_a_short_path() -> None:
+    with TemporaryDirectory() as short:  # so that the sockets are inside
+        settings = settings_in(Path(short) / "a \"q\" 'x' \\ k=v b")
+        assert socket_folder(settings.data_dir).is_relative_to(settings.data_dir)
+        with running_engines(settings, FAST):
+            assert ask(settings, "SELECT 1") == 1
+            assert "run/valkey.sock" in _queues(settings).client_info()["addr"]  # RQ's worker reads it
+
+
+def test_a_comma_in_a_short_path_is_refused_by_name() -> None:
+    with TemporaryDirectory() as short:
+        settings = settings_in(Path(short) / "a, b")
+        if socket_folder(settings.data_dir).is_relative_to(settings.data_dir):
+            with pytest.raises(Misconfigured, match="holds a comma"), running_engines(settings, FAST):
+                pass
+        else:
+            with running_engines(settings, FAST):
+                assert ask(settings, "SELECT 1") == 1
 
 
 def test_an_engine_that_is_somebody_elses_is_not_run(tmp_path: Path) -> None:
