@@ -20,8 +20,8 @@ from sqlalchemy.orm import Session
 from models import project, runs
 from models.accounts import Owner
 from models.base import database_time
-from models.errors import Invalid, NotFound, TooLarge
-from models.history import Conversation, Event, ListVersion
+from models.errors import Invalid, InvalidState, NotFound, TooLarge
+from models.history import Conversation, Event, ListVersion, Tombstone
 from models.ids import is_id, new_id
 from models.payloads import check
 from models.rules import NAME_MAX, activity, clamped, title_of
@@ -49,7 +49,10 @@ def open_conversation(
     updated_at: datetime | None = None,
     origin: str | None = None,
 ) -> Conversation:
-    """A new, empty conversation; the times and the id are given by import alone, and clamped to 1970..now."""
+    """A new, empty conversation; the times and the id are given by import alone, and clamped to 1970..now.
+
+    Raises InvalidState("session_deleted") when a conversation of that id was deleted: nothing revives one.
+    """
     now = database_time(db)
     made = clamped(created_at, now) if created_at else now
     conversation = Conversation(
@@ -63,6 +66,9 @@ def open_conversation(
     )
     db.add(conversation)
     db.flush()
+    if session_id is not None and db.get(Tombstone, session_id) is not None:
+        # Asked after the insert, which waits for a deletion under way: before it, one could slip in between.
+        raise InvalidState("session_deleted", "This conversation was deleted, and nothing brings it back.")
     touch_list(db, owner)
     return conversation
 
@@ -105,7 +111,7 @@ def append(
         runs.renew(db, conversation, run_id, now)
     events = _numbered(conversation, drafts, stored, run_id, now)
     _insert(db, session_id, drafts, events)
-    project.apply(db, project.Place(owner, session_id, now), events)
+    project.apply(db, project.Place(owner, session_id, events[0].seq, now), events)
     ended = next((event for event in events if event.type == "run_ended"), None)
     if ended is not None:
         _end(db, conversation, events, ended, now)
@@ -128,18 +134,21 @@ def touch_list(db: Session, owner: Owner) -> None:
 def derive_titles(db: Session, limit: int = 1000) -> int:
     """Settles the titles of up to `limit` conversations that predate the title's own write path; returns how many.
 
-    By the same function, from the immutable first message (ADR-0050, decision 1). Moves no order.
+    By the same function, from the immutable first message (ADR-0050, decision 1). Moves no order, and raises the
+    versions of the lists that show them. Two callers at once share the work.
     """
     first = _first_user_message(Conversation.id).scalar_subquery()
     rows = db.execute(
-        select(Conversation.id, first.label("payload"))
+        select(Conversation.id, Conversation.principal_id, first.label("payload"))
         .where(Conversation.title.is_(None), first.is_not(None))
         .limit(limit)
-        .with_for_update(of=Conversation)
+        .with_for_update(of=Conversation, skip_locked=True)
     ).all()
     for row in rows:
         settled = update(Conversation).where(Conversation.id == row.id)
         db.execute(settled.values(title=title_of(row.payload.get("content"))))
+    for principal_id in sorted({row.principal_id for row in rows}):
+        touch_list(db, Owner(tenant_id="", principal_id=principal_id))
     return len(rows)
 
 

@@ -10,6 +10,7 @@ database itself refuses to drop a session while a row of it is left. `models/pur
 | runs | start of a run |
 | events | the append verb, and nothing else |
 | checkpoints, projections, approvals, tool_invocations, recall_traces | projections of events |
+| tombstones | a deletion, and nothing else; the one table here without a foreign key |
 """
 
 from __future__ import annotations
@@ -53,6 +54,17 @@ class Conversation(Base):
         # The order of the index itself, so that a page is one walk along it at any depth.
         Index("ix_sessions_order", principal_id, updated_at.desc(), id.desc()),
     )
+
+
+class Tombstone(Base):
+    """That a conversation was deleted: these four columns and nothing else. No foreign key, kept for good."""
+
+    __tablename__ = "tombstones"
+    session_id: Mapped[IdKey]
+    tenant_id: Mapped[IdRef]
+    principal_id: Mapped[str] = mapped_column(Id())
+    deleted_at: Mapped[datetime]
+    __table_args__ = (Index("ix_tombstones_order", "principal_id", "deleted_at"),)
 
 
 class ListVersion(Base):

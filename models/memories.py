@@ -118,11 +118,16 @@ def key_of(text: str) -> bytes:
     return sha256(text.encode()).digest()
 
 
+def make_workspaces(db: Session, owner: Owner, names: Iterable[str]) -> None:
+    """Makes the named workspaces that are new, in the order of their names, and locks no other."""
+    rows = [{"principal_id": owner.principal_id, "name": name} for name in sorted(set(names))]
+    db.execute(insert(Workspace).values(rows).on_conflict_do_nothing())
+
+
 def lock_workspaces(db: Session, owner: Owner, names: Iterable[str]) -> None:
     """Locks the named workspaces' rows, in the order of their names; new ones are made."""
     ordered = sorted(set(names))
-    rows = [{"principal_id": owner.principal_id, "name": name} for name in ordered]
-    db.execute(insert(Workspace).values(rows).on_conflict_do_nothing())
+    make_workspaces(db, owner, ordered)
     named = Workspace.name == any_(literal(ordered, ARRAY(Text)))
     locked = select(Workspace.name).where(named, Workspace.principal_id == owner.principal_id)
     db.execute(locked.order_by(Workspace.name).with_for_update()).all()

@@ -29,6 +29,7 @@ from models.memories import (
     held_ids,
     lock_all_workspaces,
     lock_workspaces,
+    make_workspaces,
 )
 from models.rules import WORKSPACE
 
@@ -47,11 +48,16 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a batch goes: whose conversation, and the database's time."""
+    """Where a batch goes: whose conversation, the `seq` of its first event, and the database's time."""
 
     owner: Owner
     session_id: str
+    first_seq: int
     now: datetime
+
+    def field(self, event: Written, name: str) -> str:
+        """What an error names: a key in the payload of one event of the batch."""
+        return f"events[{event.seq - self.first_seq}].payload.{name}"
 
 
 def apply(db: Session, place: Place, events: Sequence[Written]) -> None:
@@ -62,11 +68,12 @@ def apply(db: Session, place: Place, events: Sequence[Written]) -> None:
     named = {
         e.payload.get("workspace") or WORKSPACE for e in events if e.type in ("memory_formed", "consolidated")
     }
-    if named:
-        lock_workspaces(db, place.owner, named)
     if any(event.type == "consolidated" for event in events):
         # Its inputs may lie in any workspace, and none may go before the record that names it is committed.
+        make_workspaces(db, place.owner, named)
         lock_all_workspaces(db, place.owner)
+    elif named:
+        lock_workspaces(db, place.owner, named)
     for kinds, write in APPLIED:
         mine = [event for event in events if event.type in kinds]
         if mine:
@@ -206,7 +213,7 @@ def _consolidations(db: Session, place: Place, events: Sequence[Written]) -> Non
         )
         missing = sorted(set(inputs) - held_ids(db, place.owner, inputs))
         if missing:
-            raise Invalid("payload.memory_ids", f"There is no memory {missing[0]}.")
+            raise Invalid(place.field(event, "memory_ids"), f"There is no memory {missing[0]}.")
         row = {**_base(place, event), "memory_id": formed.memory_id, "made": formed.made}
         db.execute(insert(Consolidation).values(row))
         links = [{"memory_id": one, "session_id": place.session_id, "seq": event.seq} for one in inputs]
@@ -234,7 +241,9 @@ def _documents(db: Session, place: Place, events: Sequence[Written]) -> None:
         artifact_id = event.payload["artifact_id"]
         held = select(Artifact.id).where(Artifact.id == artifact_id, Artifact.session_id == place.session_id)
         if db.execute(held).scalar_one_or_none() is None:
-            raise Invalid("payload.artifact_id", f"This conversation has no artifact {artifact_id}.")
+            raise Invalid(
+                place.field(event, "artifact_id"), f"This conversation has no artifact {artifact_id}."
+            )
         row = _base(place, event)
         del row["run_id"]
         db.execute(

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Index, delete, func, insert, literal, select, update
-from sqlalchemy.orm import Mapped, Session, mapped_column
+from sqlalchemy import delete, func, insert, literal, select, update
+from sqlalchemy.orm import Session
 
 from models import runs
 from models.accounts import Owner
 from models.append import lock_conversation, touch_list
 from models.artifacts import Artifact
-from models.base import Base, Id, IdKey, IdRef, database_time
+from models.base import Base, Id, database_time
 from models.errors import NotFound
 from models.history import (
     Approval,
@@ -28,6 +28,7 @@ from models.history import (
     Projection,
     RecallTrace,
     Run,
+    Tombstone,
     ToolInvocation,
 )
 from models.ids import is_id
@@ -58,17 +59,6 @@ PURGED: Sequence[type[Base]] = (
     KnowledgeDocument,
     Run,
 )
-
-
-class Tombstone(Base):
-    """That a conversation was deleted: these four columns and nothing else. No foreign key, kept for good."""
-
-    __tablename__ = "tombstones"
-    session_id: Mapped[IdKey]
-    tenant_id: Mapped[IdRef]
-    principal_id: Mapped[str] = mapped_column(Id())
-    deleted_at: Mapped[datetime]
-    __table_args__ = (Index("ix_tombstones_order", "principal_id", "deleted_at"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +93,8 @@ def delete_conversation(db: Session, owner: Owner, session_id: str) -> Deleted:
     except NotFound:
         return _deleted_before(db, owner, session_id)
     now = database_time(db)
-    # Refuse while a run is active; an overdue one is ended here.
-    runs.refuse_active(db, conversation, now)
+    # Refuse while a run is active; an overdue one has ended, and its row goes below with the others.
+    runs.refuse_alive(db, conversation, now)
     # Record the deletion of every memory that goes, and forget it with all that was consolidated from it.
     lock_all_workspaces(db, owner)
     memories = forget(db, formed_in(owner, session_id), now)

@@ -26,9 +26,10 @@ from models.accounts import Owner
 from models.append import lock_conversation
 from models.base import database_time
 from models.errors import Invalid, NotFound
+from models.history import Tombstone
 from models.ids import is_id
 from models.memories import DeletionRecord
-from models.purge import Tombstone, delete_conversation
+from models.purge import delete_conversation
 from models.rules import BATCH
 
 HEADER = {"allgone": "tombstones", "version": 1}

@@ -50,12 +50,18 @@ def start(db: Session, conversation: Conversation, now: datetime, lease_seconds:
 
 def refuse_active(db: Session, conversation: Conversation, now: datetime) -> None:
     """Ends an overdue run as `expired`; raises InvalidState("active_run_exists") with its id while one is alive."""
+    late = refuse_alive(db, conversation, now)
+    if late is not None:
+        end(db, conversation, late.id, "expired", now)
+
+
+def refuse_alive(db: Session, conversation: Conversation, now: datetime) -> Run | None:
+    """The active run when its lease is over, not yet ended; None without one. Raises as `refuse_active` does."""
     if conversation.active_run_id is None:
-        return
+        return None
     run = db.get_one(Run, conversation.active_run_id, populate_existing=True)
     if lease_over(now, run.lease_expires_at):
-        end(db, conversation, run.id, "expired", now)
-        return
+        return run
     raise InvalidState(
         "active_run_exists",
         "A run of this conversation is active. Stop it and wait until it has ended, then try again.",
