@@ -10,10 +10,10 @@ STRANGER = 12345
 
 
 def as_another_user(act: Callable[[], object], *, owning: Path | None = None, mode: int | None = None) -> str:
-    """ "TYPE: MESSAGE" of the error of `act`, or "none", when a user without powers does it.
+    """What `act` raises, as "TYPE: MESSAGE", or "none", when a user without powers does it.
 
-    That is uid 12345 when we are root, else ourselves. `owning` is given to that user with all in it, and its
-    `mode` set; the folders above are made passable inside the child's own view only when they already are.
+    That is uid 12345 when we are root, else ourselves. `owning` is given to that user with all in it, then its
+    `mode` set.
     """
     root = os.geteuid() == 0
     if owning is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -31,17 +32,20 @@ def test_holding_makes_a_folder_its_owners_alone(tmp_path: Path) -> None:
         assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
 
 
-def test_a_folder_that_cannot_be_written_is_refused_by_name(tmp_path: Path) -> None:
-    folder = tmp_path / "d"
-    settings = settings_in(folder)
+def test_a_folder_that_cannot_be_written_is_refused_by_name() -> None:
+    with TemporaryDirectory() as passable:
+        Path(passable).chmod(0o711)
+        folder = Path(passable) / "d"
+        settings = settings_in(folder)
 
-    def start() -> None:
-        with running_engines(settings):
-            pass
+        def start() -> None:
+            with running_engines(settings):
+                pass
 
-    said = as_another_user(start, owning=folder, mode=0o500)
-    assert said == f"Misconfigured: ALLGONE_DATA_DIR: {folder} cannot be used: Permission denied"
-    assert left_of(folder) == []
+        said = as_another_user(start, owning=folder, mode=0o500)
+        assert said == f"Misconfigured: ALLGONE_DATA_DIR: {folder} cannot be used: Permission denied"
+        assert as_another_user(lambda: [*folder.iterdir()]) == "none"  # it was the writing
+        assert left_of(folder) == []
 
 
 def test_a_private_folder_is_made_and_tightened(tmp_path: Path) -> None:
