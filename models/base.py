@@ -6,17 +6,22 @@ on return), which spares two round trips a read. Both speak UTC and give ids as 
 
 from __future__ import annotations
 
+import math
+import time
 from datetime import datetime
 from typing import Annotated, Any
 
 import orjson
+import psycopg2
 import psycopg2.extensions
 from sqlalchemy import DateTime, LargeBinary, MetaData, create_engine, event, func, select
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import Engine
+from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.orm import DeclarativeBase, Session, mapped_column, registry
 from sqlalchemy.types import UserDefinedType
 
+IDLE_SECONDS = 1.0  # of a pooled connection, after which it may have died unseen
 UUID_OIDS = (2950,)
 UUID_ARRAY_OIDS = (2951,)
 
@@ -64,7 +69,6 @@ def engine_options(*, reader: bool = False, pool_size: int = 16) -> dict[str, An
     options: dict[str, Any] = {
         "pool_size": pool_size,
         "max_overflow": 8,
-        "pool_pre_ping": not reader,  # a reader's one statement is retried by its caller's next request
         "pool_use_lifo": True,
         "use_native_hstore": False,
         "executemany_mode": "values_plus_batch",  # many rows in one statement, not one statement a row
@@ -82,8 +86,13 @@ def engine_options(*, reader: bool = False, pool_size: int = 16) -> dict[str, An
 
 
 def tune(engine: Engine) -> Engine:
-    """Makes each new connection of `engine` give ids as text; returns the engine."""
+    """Makes connections of `engine` give ids as text, and asks one that lay idle whether it still lives.
+
+    So a restart of PostgreSQL costs no request an error, and a busy reader no second statement.
+    """
     event.listen(engine, "connect", _ids_as_text)
+    event.listen(engine, "checkin", _laid_down)
+    event.listen(engine, "checkout", _taken_up)
     return engine
 
 
@@ -100,6 +109,21 @@ def database_time(db: Session) -> datetime:
 
 def _to_json(value: object) -> str:
     return orjson.dumps(value).decode()
+
+
+def _laid_down(_connection: Any, record: Any) -> None:
+    record.info["idle_since"] = time.monotonic()
+
+
+def _taken_up(connection: Any, record: Any, _proxy: Any) -> None:
+    if time.monotonic() - record.info.get("idle_since", math.inf) < IDLE_SECONDS:
+        return
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        connection.rollback()
+    except psycopg2.Error:
+        raise DisconnectionError from None  # the pool throws it away and hands out another
 
 
 def _ids_as_text(connection: Any, _record: Any) -> None:

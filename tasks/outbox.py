@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 
 import structlog
+from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from models import outbox
@@ -39,6 +40,8 @@ def drain_batch(
 ) -> Drained | None:
     """Claims one batch, lets its bytes go, settles it. None when nothing was due."""
     with Session(resources.engine) as db, db.begin():
+        # A slow store must not cost the claim: the connections' own bound is for forgotten transactions.
+        db.execute(text("SET LOCAL idle_in_transaction_session_timeout = '10min'"))
         keys = outbox.claim_due(db, session_id=session_id, waiting_too=waiting_too)
         if not keys:
             return None
