@@ -30,8 +30,9 @@ MAX_NAME = 255
 MAX_SCOUTED = 100
 """Items looked at before a file without a single conversation among them is called unknown."""
 
-MAX_RECOVERY = 4 * MAX_ITEM
-"""Bytes of one file that may be scanned again while looking for the next conversation behind a broken one."""
+MAX_RECOVERY = 40_000_000
+"""Steps of the scanner, about 20 seconds, that may be spent in one file on finding the next conversation behind a
+broken one. Steps and not bytes: text costs one in thirty bytes, brackets made to cost one a byte."""
 
 MAX_ENTRIES = 200_000
 """Entries of a ZIP archive."""

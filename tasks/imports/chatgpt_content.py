@@ -51,8 +51,8 @@ def content_of(message: dict[str, Any], files: Files, *, fenced: bool) -> Conten
         content.write(piece.get("text"))
         for pointer in _pointers(piece):
             _point(content, pointer, attachments, files)
-    for identity, known in attachments.items():
-        name = first_text(known.get("name"), identity)
+    for known in attachments.values():
+        name = text(known.get("name"))
         kind = first_text(known.get("mime_type"), known.get("mimeType"))
         content.attach(carried(files, text(known.get("id")), name, kind, count(known.get("size"))))
     return content

@@ -6,6 +6,7 @@ What is broken costs only itself:
 |---|---|
 | a value with a broken inside, or a trailing comma | that value; its brackets still show where it ends |
 | a bracket or quotation mark too few | that value: the next one is found by the key that values begin with |
+| words that are no value | reported once, and passed up to the next conversation |
 | a bracket too many | skipped, with the fields that it cut off |
 | the end of the file, within a value or between two | what came before is kept, the rest is reported |
 | a value over a bound | reported and passed over, without being held |
@@ -22,15 +23,19 @@ from tasks.imports.bounds import MAX_ITEM, MAX_NESTING, MAX_RECOVERY
 from tasks.imports.decoding import Decoded, Undecodable, decode
 from tasks.imports.naming import name_in
 from tasks.imports.parsed import Broken
-from tasks.imports.window import Scanner, Window
+from tasks.imports.window import Scan, Scanner, Window
 
 CUT = "the file ends in the middle of this conversation"
 LARGE = f"is larger than {MAX_ITEM >> 20} MiB"
 DEEP = f"is nested deeper than {MAX_NESTING} levels"
 
+_QUOTE = b'"'[0]
 _FIRST_KEY = re.compile(rb'\{\s*("(?:[^"\\]|\\.){1,100}")\s*:')
 _BETWEEN = re.compile(rb"[\s,}\]]*")
-_SCALAR = re.compile(rb'[^,{}\[\]"]*')
+_SEARCHED = 64
+"""Bytes that a search passes in the time of one step."""
+_WORD = re.compile(rb'[^,{}\[\]"]*')
+_VALUE = re.compile(rb"(?:null|true|false|-?\d[\d.eE+-]*)\s*[,\]]")
 _SPACES = re.compile(rb"[\s,]*")
 
 
@@ -73,67 +78,86 @@ class Items:
 
     def _list(self, *, closes: bool) -> Iterator[Item | Broken]:
         window = self._window
-        closed = not closes
+        closed, broken, junk = not closes, False, False
         while True:
             closed = self._pass(_BETWEEN, closed)
             first = window.byte()
             if first is None:
-                if not closed and not window.fault:
+                # A broken value may have swallowed the end of the list: one report is enough.
+                if not closed and not broken and not window.fault:
                     yield Broken("the end of the file", "the file ends before its list does")
                 return
-            if first not in b'{["':
-                if self._scalar():
+            if first not in b"{[":
+                if first == _QUOTE and self._torn():
+                    continue
+                value = self._is_value()
+                if value or not junk:
                     yield Broken(f"conversation {next(self._numbers)}", "it is not an object")
+                resumed = None if value or junk else self._recover(None)
+                junk = broken = True
+                if resumed is None:
+                    self._pass_word()
+                else:
+                    window.drop(resumed)
                 continue
-            scanner = Scanner()
-            scan = scanner.run(window)
-            if first == _QUOTE and scan == "complete" and self._torn(scanner.position):
-                continue
-            number = next(self._numbers)
-            if scan == "complete":
-                yield self._value(scanner.position, scanner.deepest, number)
-                continue
-            broken = Broken(name_in(bytes(window.data[:4096]), number), CUT if scan == "cut" else LARGE)
-            resumed = self._recover(len(window.data))
-            if resumed is not None:
-                yield Broken(broken.conversation, "is not valid JSON: it is never closed")
-                window.drop(resumed)
-                continue
-            yield broken
-            if not scanner.skip(window):
+            found, going = self._value(next(self._numbers))
+            yield found
+            broken, junk = isinstance(found, Broken), False
+            if not going:
                 return
 
-    def _value(self, end: int, deepest: int, number: int) -> Item | Broken:
-        """The value at the head of the window, which is left behind it."""
+    def _value(self, number: int) -> tuple[Item | Broken, bool]:
+        """The value at the head of the window, which is left behind it; and whether anything can follow."""
         window = self._window
-        raw = bytes(window.data[:end])
+        scanner = Scanner()
+        scan = scanner.run(window)
+        if scan != "complete":
+            name = name_in(bytes(window.data[:4096]), number)
+            # Each broken value may be read to the end of the file: many of them would cost its square.
+            self._budget -= scanner.steps
+            resumed = self._recover(len(window.data))
+            if resumed is not None:
+                window.drop(resumed)
+                return Broken(name, "is not valid JSON: it is never closed"), True
+            return Broken(name, CUT if scan == "cut" else LARGE), scanner.skip(window)
+        raw = bytes(window.data[: scanner.position])
         try:
-            decoded = _decoded(raw, deepest)
+            decoded = _decoded(raw, scanner.deepest)
         except Undecodable as error:
-            window.drop(self._recover(end) or end)
-            return Broken(name_in(raw, number), str(error))
+            window.drop(self._recover(len(raw)) or len(raw))
+            return Broken(name_in(raw, number), str(error)), True
         found = _FIRST_KEY.match(raw)
         self._opening = found[1] if found else self._opening
-        window.drop(end)
-        return Item(number, decoded.value, decoded.replaced)
+        window.drop(len(raw))
+        return Item(number, decoded.value, decoded.replaced), True
 
-    def _recover(self, stop: int) -> int | None:
-        """Where, before `stop`, a whole conversation begins inside a broken one; None when none does."""
+    def _recover(self, stop: int | None) -> int | None:
+        """Where a whole conversation begins behind the start of a broken one, before `stop`; None where none does.
+
+        Without `stop` it reads on, as far as a conversation may be long.
+        """
         window = self._window
         own = _FIRST_KEY.match(window.data)
-        keys = {key for key in (own[1] if own else None, self._opening) if key}
-        if not keys:
-            return None
-        opening = re.compile(rb"\{\s*(?:" + b"|".join(re.escape(key) for key in keys) + rb")\s*:")
+        opening = _FIRST_KEY
+        # Until one was read whole, nothing tells by which key conversations begin.
+        if self._opening:
+            keys = {self._opening, own[1] if own else self._opening}
+            opening = re.compile(rb"\{\s*(?:" + b"|".join(re.escape(key) for key in keys) + rb")\s*:")
         position = 1
         while self._budget > 0:
-            found = opening.search(window.data, position, stop)
+            end = len(window.data) if stop is None else stop
+            found = opening.search(window.data, position, end)
+            self._budget -= ((found.start() if found else end) - position) // _SEARCHED + 1
             if found is None:
-                return None
+                if stop is not None or len(window.data) > MAX_ITEM or not window.more():
+                    return None
+                # An opening may lie across what was read before and what was read now.
+                position = max(position, end - 200)
+                continue
             position = found.start()
             scanner = Scanner(position)
             scan = scanner.run(window)
-            self._budget -= scanner.position - position
+            self._budget -= scanner.steps
             if scan == "complete":
                 try:
                     if self._fits(
@@ -145,9 +169,13 @@ class Items:
             position += 1
         return None
 
-    def _torn(self, end: int) -> bool:
+    def _torn(self) -> bool:
         """Passes `"key": value` between values: fields that a bracket too many cut off the value before."""
         window = self._window
+        scanner = Scanner()
+        if scanner.run(window) != "complete":
+            return False
+        end = scanner.position
         while (found := re.match(rb"\s*(\S)", window.data[end : end + 64])) is None and window.more():
             pass
         if found is None or found[1] != b":":
@@ -158,21 +186,23 @@ class Items:
         if first is not None and first in b'{["':
             Scanner().skip(window)
         else:
-            self._scalar()
+            self._pass_word()
         return True
 
-    def _scalar(self) -> bool:
-        """Passes a bare word or number; False when it is no more than a stray colon."""
+    def _is_value(self) -> bool:
+        """Whether a number, true, false or null stands here, which is JSON, though no conversation."""
         window = self._window
-        seen = bytearray()
-        while window.byte() is not None:
-            found = _SCALAR.match(window.data)
-            end = found.end() if found else 0
-            seen += window.data[: min(end, 16)]
-            window.drop(end)
-            if window.data:
-                break
-        return bool(seen.strip(b" \t\r\n:"))
+        while len(window.data) < 32 and window.more():
+            pass
+        return _VALUE.match(window.data) is not None
+
+    def _pass_word(self) -> None:
+        """Passes a string, a bare word or a stray colon."""
+        window = self._window
+        if window.byte() == _QUOTE:
+            Scanner().skip(window)
+        else:
+            self._pass(_WORD)
 
     def _pass(self, between: re.Pattern[bytes], closed: bool = False) -> bool:
         """Passes what `between` matches; whether the last bracket in it, if any, closed the list."""
@@ -221,7 +251,8 @@ class Items:
                 decoded = _decoded(text, _depth(text))
                 yield Item(number, decoded.value, decoded.replaced)
             except Undecodable as error:
-                yield Broken(name_in(text, number), str(error) if ended else CUT)
+                cut = not ended and _scanned(text)[0] == "cut"
+                yield Broken(name_in(text, number), CUT if cut else str(error))
 
     def _line(self) -> tuple[bytes, bool] | None:
         """The next line and whether a line feed ended it; of a line over the bound, its first bytes."""
@@ -246,9 +277,6 @@ class Items:
         return line, True
 
 
-_QUOTE = b'"'[0]
-
-
 def _decoded(raw: bytes, deepest: int) -> Decoded:
     if deepest > MAX_NESTING:
         raise Undecodable(DEEP)
@@ -258,9 +286,10 @@ def _decoded(raw: bytes, deepest: int) -> Decoded:
 def _depth(raw: bytes) -> int:
     """An upper bound of the levels of one document; exact where it could matter."""
     brackets = raw.count(b"{") + raw.count(b"[")
-    if brackets <= MAX_NESTING:
-        return brackets
+    return brackets if brackets <= MAX_NESTING else _scanned(raw)[1]
+
+
+def _scanned(raw: bytes) -> tuple[Scan, int]:
     pending = iter((raw,))
     scanner = Scanner()
-    scanner.run(Window(lambda _: next(pending, b"")))
-    return scanner.deepest
+    return scanner.run(Window(lambda _: next(pending, b""))), scanner.deepest

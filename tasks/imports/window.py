@@ -76,6 +76,7 @@ class Scanner:
         self.start = position
         self.position = position
         self.deepest = 0
+        self.steps = 0
         self._depth = 0
         self._quoted = False
 
@@ -103,8 +104,9 @@ class Scanner:
     def _step(self, data: bytearray) -> bool:
         """Scans to the end of the value, or of the data; whether it was the value's."""
         position, depth, deepest, quoted = self.position, self._depth, self.deepest, self._quoted
-        ended = False
+        steps, ended = self.steps, False
         while not ended:
+            steps += 1
             found = (_IN_STRING if quoted else _STRUCTURE).search(data, position)
             if found is None:
                 position = max(position, len(data))
@@ -124,4 +126,5 @@ class Scanner:
                 depth -= 1
                 ended = depth <= 0
         self.position, self._depth, self.deepest, self._quoted = position, depth, deepest, quoted
+        self.steps = steps
         return ended
