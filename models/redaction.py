@@ -1,4 +1,6 @@
-"""Masks secrets in a memory's text before it is hashed or stored (PRODUCT.md 4.1; ADR 0176, "redaction runs before IDs are made").
+"""Masks secrets in a memory's text before it is hashed or stored (PRODUCT.md 4.1).
+
+ADR 0176: "redaction runs before IDs are made".
 
 detect-secrets' named detectors find them; its entropy plugins are left out, since they drown prose in false
 alarms. Masking twice gives what masking once gave, so an admission may run it again.
@@ -41,16 +43,36 @@ _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
     re.DOTALL,
 )
-# The password of a URL alone, so that the address around it still says where (detect-secrets: basic_auth).
-_PASSWORD_IN_URL = re.compile(r"(://[^:/?#\[\]@!$&'()*+,;=\s]+:)(?!\[redacted\]@)[^:/?#\[\]@\s]+(@)")
+# The password of a URL alone, so that the address around it still says where (detect-secrets: basic_auth). It ends
+# at the last @ before a slash, since people paste passwords that hold one.
+_PASSWORD_IN_URL = re.compile(
+    r"(://[^:/?#\[\]@!$&'()*+,;=\s]+:)(?!\[redacted\]@[^@/?#\s]*(?:[/?#\s]|\Z))[^/?#\s]+(@)"
+)
+# Some detectors stop before a secret's end: at a fixed length, or before the signature of a JWT.
+_REST = r"(?:(?<=[A-Za-z0-9_+/=.-])(?:[A-Za-z0-9_+/=-]|\.(?=[A-Za-z0-9_+/=-]))+)?"
+# And some take the character beside it along, which may be what the next secret is found by.
+_BEFORE, _AFTER = " \t\r\n\f\v\"'=:", " \t\r\n\f\v\"'"
 
 
 def masked(text: str) -> str:
     """`text` with each secret replaced by MASK; the same text when there is none."""
+    while (again := _masked_once(text)) != text:  # each round leaves less that is no mask
+        text = again
+    return text
+
+
+def _masked_once(text: str) -> str:
     text = _PRIVATE_KEY.sub(MASK, text)
     for pattern in _patterns():
-        text = pattern.sub(MASK, text)
+        text = pattern.sub(_mask, text)
     return _PASSWORD_IN_URL.sub(rf"\1{MASK}\2", text)
+
+
+def _mask(match: re.Match[str]) -> str:
+    found = match.group(0)
+    before = found[: len(found) - len(found.lstrip(_BEFORE))]
+    after = found[len(found.rstrip(_AFTER)) :]
+    return before + MASK + after
 
 
 @cache
@@ -60,5 +82,6 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
     found: list[re.Pattern[str]] = []
     for name in DETECTORS:
         module, kind = name.split(".")
-        found.extend(getattr(import_module(f"detect_secrets.plugins.{module}"), kind).denylist)
+        denylist = getattr(import_module(f"detect_secrets.plugins.{module}"), kind).denylist
+        found.extend(re.compile(f"(?:{pattern.pattern}){_REST}", pattern.flags) for pattern in denylist)
     return tuple(found)

@@ -24,12 +24,14 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote
 
 from dotenv import dotenv_values
 
+from models import addresses
 from models.errors import Misconfigured
 
 OURS = (
@@ -80,7 +82,7 @@ def load(environ: Mapping[str, str], env_file: Path | None = None) -> Settings:
     """
     values = _gathered(environ, env_file)
     data_dir = _folder(values.get("ALLGONE_DATA_DIR") or "var")
-    host = values.get("HOST") or "127.0.0.1"
+    host = addresses.host(values.get("HOST") or "127.0.0.1")
     port = _integer("PORT", values.get("PORT") or "8000", 1, 65_535)
     return Settings(
         data_dir=data_dir,
@@ -116,11 +118,13 @@ def socket_folder(data_dir: Path) -> Path:
 
 
 def kept_secret(path: Path, make: str) -> str:
-    """The secret kept at `path`, or `make` written there (0600, whole or not at all) when there is none."""
-    try:
-        return path.read_text("ascii").strip()
-    except FileNotFoundError:
-        pass
+    """The secret kept at `path`, or `make` written there (0600, whole or not at all) when there is none.
+
+    Raises Misconfigured for one that cannot be read or was damaged: a new one in its place would lose, without
+    a word, whatever was sealed or signed under the old one.
+    """
+    with suppress(FileNotFoundError):
+        return _kept(path)
     try:
         temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -134,17 +138,29 @@ def kept_secret(path: Path, make: str) -> str:
             pass
         finally:
             temporary.unlink()
-        return path.read_text("ascii").strip()
+        return _kept(path)
     except OSError as fault:
         raise Misconfigured(
             f"ALLGONE_DATA_DIR: cannot keep a secret in {path.parent}: {fault.strerror}"
         ) from None
 
 
+def _kept(path: Path) -> str:
+    try:
+        secret = path.read_text("ascii").strip()
+    except FileNotFoundError:
+        raise
+    except (OSError, UnicodeDecodeError):
+        secret = ""
+    if len(secret) < MIN_SECRET_LENGTH:
+        raise Misconfigured(f"ALLGONE_DATA_DIR: {path} cannot be read, or holds no secret; restore it")
+    return secret
+
+
 def _gathered(environ: Mapping[str, str], env_file: Path | None) -> dict[str, str]:
     values: dict[str, str] = {}
     if env_file is not None and env_file.is_file():
-        for name, value in dotenv_values(env_file).items():
+        for name, value in _lines(env_file).items():
             if not _known(name):
                 raise Misconfigured(f"{env_file.name}: {name} is no setting of Allgone; see docs/settings.md")
             values[name] = value or ""
@@ -168,6 +184,13 @@ def _gathered(environ: Mapping[str, str], env_file: Path | None) -> dict[str, st
     return values
 
 
+def _lines(env_file: Path) -> Mapping[str, str | None]:
+    try:
+        return dotenv_values(env_file)
+    except (OSError, UnicodeDecodeError):
+        raise Misconfigured(f"{env_file.name}: cannot be read as text") from None
+
+
 def _known(name: str) -> bool:
     return name in OURS or name.startswith("AWS_") or name.removesuffix("_FILE") in SECRETS
 
@@ -182,63 +205,42 @@ def _folder(text: str) -> Path:
 
 
 def _integer(name: str, text: str, low: int, high: int) -> int:
-    if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
-        raise Misconfigured(f"{name}: {text!r} is not a whole number from {low} to {high}")
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and low <= int(text) <= high):
+        raise Misconfigured(f"{name}: {text[:60]!r} is not a whole number from {low} to {high}")
     return int(text)
 
 
 def _email(name: str, text: str) -> str:
     local, at, domain = text.partition("@")
-    if not (at and local and domain) or any(c.isspace() for c in text) or len(text) > 254:
-        raise Misconfigured(f"{name}: {text!r} is not an e-mail address")
+    if (
+        not (at and local and domain)
+        or any(c.isspace() for c in text)
+        or not text.isprintable()
+        or len(text) > 254
+    ):
+        raise Misconfigured(f"{name}: {text[:60]!r} is not an e-mail address")
     return text
 
 
 def _database_url(values: Mapping[str, str], data_dir: Path) -> str:
     given = values.get("DATABASE_URL")
-    if not given:
-        # The cluster's superuser and its kept password: SCRAM over a socket in a folder of the owner's.
-        password = kept_secret(data_dir / "postgres.password", secrets.token_urlsafe(32))
-        return f"postgresql+psycopg2://allgone:{password}@/allgone?host={quote(str(socket_folder(data_dir)))}"
-    try:
-        parts = urlsplit(given)
-        scheme = parts.scheme.partition("+")[0]
-        _ = parts.port
-    except ValueError:
-        raise Misconfigured("DATABASE_URL is not a URL") from None
-    if scheme not in {"postgres", "postgresql"} or parts.scheme not in {
-        "postgres",
-        "postgresql",
-        "postgresql+psycopg2",
-    }:
-        raise Misconfigured("DATABASE_URL must start with postgresql://")
-    if not parts.path.strip("/"):
-        raise Misconfigured("DATABASE_URL names no database after the host")
-    # SQLAlchemy 2.1 reads a bare postgresql:// as psycopg 3; ours is psycopg2 (PARTS.md).
-    return urlunsplit(parts._replace(scheme="postgresql+psycopg2"))
+    if given:
+        return addresses.database_url(given)
+    # The cluster's superuser and its kept password: SCRAM over a socket in a folder of the owner's.
+    password = kept_secret(data_dir / "postgres.password", secrets.token_urlsafe(32))
+    return f"postgresql+psycopg2://allgone:{password}@/allgone?host={quote(str(socket_folder(data_dir)))}"
 
 
 def _redis_url(values: Mapping[str, str], data_dir: Path) -> str:
     given = values.get("REDIS_URL")
-    if not given:
-        return f"unix://{quote(str(socket_folder(data_dir) / 'valkey.sock'))}"
-    parts = urlsplit(given)
-    if parts.scheme not in {"redis", "rediss", "unix", "valkey", "valkeys"}:
-        raise Misconfigured("REDIS_URL must start with redis://, rediss:// or unix://")
-    scheme = {"valkey": "redis", "valkeys": "rediss"}.get(parts.scheme, parts.scheme)
-    return urlunsplit(parts._replace(scheme=scheme))
+    if given:
+        return addresses.redis_url(given)
+    return f"unix://{quote(str(socket_folder(data_dir) / 'valkey.sock'))}"
 
 
 def _object_store_url(values: Mapping[str, str], data_dir: Path) -> str:
     given = values.get("OBJECT_STORE_URL")
-    if not given:
-        return (data_dir / "objects").as_uri()
-    parts = urlsplit(given)
-    if parts.scheme == "file" and parts.netloc in {"", "localhost"} and parts.path.startswith("/"):
-        return given
-    if parts.scheme == "s3" and parts.netloc:
-        return given
-    raise Misconfigured("OBJECT_STORE_URL must be file:///folder or s3://bucket/prefix")
+    return addresses.object_store_url(given) if given else (data_dir / "objects").as_uri()
 
 
 def _secret_key(values: Mapping[str, str], data_dir: Path) -> str:
@@ -252,15 +254,4 @@ def _secret_key(values: Mapping[str, str], data_dir: Path) -> str:
 
 def _public_url(values: Mapping[str, str], host: str, port: int) -> str:
     given = values.get("PUBLIC_URL")
-    if not given:
-        shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104  names a wildcard, binds nothing
-        return f"http://{shown}:{port}"
-    try:
-        parts = urlsplit(given)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.path in {"", "/"}
-        _ = parts.port
-    except ValueError:
-        usable = False
-    if not usable or parts.query or parts.fragment or parts.username:
-        raise Misconfigured(f"PUBLIC_URL: {given!r} is not http(s)://host[:port]")
-    return given.rstrip("/")
+    return addresses.public_url(given) if given else addresses.local_url(host, port)
