@@ -103,7 +103,7 @@ def test_a_disk_that_is_not_there_is_not_taken_for_deleted(local: ByteStore, fol
 
 
 def test_a_disk_that_goes_in_the_middle_of_a_deletion(local: ByteStore, folder: Path) -> None:
-    keys = put(local, 2000)
+    keys = put(local, 400)
     left: dict[str, str] = {}
     # The whole folder goes in one step, as an unmounted disk does, while the deletion runs.
     deletion = threading.Thread(target=lambda: left.update(local.delete(keys)))
