@@ -45,11 +45,11 @@ def decode_text(written: str) -> Decoded:
     try:
         value = json.loads(written, strict=False)
     except json.JSONDecodeError as error:
-        raise Undecodable(f"is not valid JSON: {error.msg} at character {error.pos}") from None
+        raise Undecodable(f"it is not valid JSON: {error.msg} at character {error.pos}") from None
     except RecursionError:
-        raise Undecodable(f"is nested deeper than {MAX_NESTING} levels") from None
+        raise Undecodable(f"it is nested deeper than {MAX_NESTING} levels") from None
     except ValueError:  # an integer of more digits than Python converts
-        raise Undecodable("holds a number that is too long") from None
+        raise Undecodable("it holds a number that is too long") from None
     if not _SUSPECT.search(written):
         return Decoded(value, 0)
     counter = _Cleaner()

@@ -26,8 +26,8 @@ from tasks.imports.parsed import Broken
 from tasks.imports.window import Scan, Scanner, Window
 
 CUT = "the file ends in the middle of this conversation"
-LARGE = f"is larger than {MAX_ITEM >> 20} MiB"
-DEEP = f"is nested deeper than {MAX_NESTING} levels"
+LARGE = f"it is larger than {MAX_ITEM >> 20} MiB"
+DEEP = f"it is nested deeper than {MAX_NESTING} levels"
 
 _QUOTE = b'"'[0]
 _FIRST_KEY = re.compile(rb'\{\s*("(?:[^"\\]|\\.){1,100}")\s*:')
@@ -118,7 +118,7 @@ class Items:
             resumed = self._recover(len(window.data))
             if resumed is not None:
                 window.drop(resumed)
-                return Broken(name, "is not valid JSON: it is never closed"), True
+                return Broken(name, "it is not valid JSON: it is never closed"), True
             return Broken(name, CUT if scan == "cut" else LARGE), scanner.skip(window)
         raw = bytes(window.data[: scanner.position])
         try:

@@ -21,7 +21,7 @@ from tasks.imports.bounds import CHUNK, MAX_ITEM
 Scan = Literal["complete", "cut", "large"]
 
 _STRUCTURE = re.compile(rb'["{}\[\]]')
-_IN_STRING = re.compile(rb'["\\]')
+_IN_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*){0,500}', re.DOTALL)
 _QUOTE, _BACKSLASH = b'"'[0], b"\\"[0]
 _OPENING = b"{["
 
@@ -107,18 +107,24 @@ class Scanner:
         steps, ended = self.steps, False
         while not ended:
             steps += 1
-            found = (_IN_STRING if quoted else _STRUCTURE).search(data, position)
-            if found is None:
-                position = max(position, len(data))
-                break
-            at = found.start()
-            byte = data[at]
-            position = at + 1
-            if byte == _BACKSLASH:
-                position += 1
-            elif byte == _QUOTE:
-                quoted = not quoted
+            if quoted:
+                at = _run(data, position)
+                if at >= len(data):
+                    position = at
+                    break
+                quoted = data[at] != _QUOTE
+                # A backslash here ends a run of escapes that was as long as one match may be.
+                position = at if quoted else at + 1
                 ended = not quoted and depth == 0
+                continue
+            found = _STRUCTURE.search(data, position)
+            if found is None:
+                position = len(data)
+                break
+            byte = data[found.start()]
+            position = found.end()
+            if byte == _QUOTE:
+                quoted = True
             elif byte in _OPENING:
                 depth += 1
                 deepest = max(deepest, depth)
@@ -128,3 +134,15 @@ class Scanner:
         self.position, self._depth, self.deepest, self._quoted = position, depth, deepest, quoted
         self.steps = steps
         return ended
+
+
+def _run(data: bytearray, position: int) -> int:
+    """Where text and its escapes stop: at a quotation mark, at a backslash, or behind what was read.
+
+    An escape whose second byte is not there yet counts as read: the place is then one beyond the data.
+    """
+    if position >= len(data):
+        return position
+    found = _IN_STRING.match(data, position)
+    at = found.end() if found else position
+    return at + 2 if at == len(data) - 1 and data[at] == _BACKSLASH else at

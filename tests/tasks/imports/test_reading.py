@@ -15,6 +15,7 @@ from tasks.imports.parsed import Broken, Parsed, UnknownExport
 from tasks.imports.reading import read_export
 from tests.tasks.imports.exports import (
     ONE_OF_EACH,
+    SHARED,
     chatgpt,
     claude,
     dumped,
@@ -27,6 +28,7 @@ from tests.tasks.imports.exports import (
     told,
     zipped,
 )
+from tests.tasks.imports.samples import LETTERS, SAMPLES, TIMES
 from tests.tasks.imports.test_formats import check
 
 
@@ -217,6 +219,27 @@ def test_a_big_file_is_read_in_the_memory_of_its_largest_conversation(tmp_path: 
     tracemalloc.stop()
     assert path.stat().st_size > 45_000_000
     assert peak < 12_000_000
+
+
+@pytest.mark.parametrize("name", list(SAMPLES))
+def test_public_samples_are_read_whole(name: str) -> None:
+    path = SHARED / name
+    if not path.is_file():
+        pytest.skip(f"{name} is not beside the project; these samples of others are read where they lie")
+    kind, roles, firsts, timed, broken = SAMPLES[name]
+    found = read_all(path)
+    whole = [each for each in found if isinstance(each, Parsed)]
+    assert len(found) - len(whole) == broken
+    assert {each.format for each in whole} == {kind}
+    assert " ".join("".join(LETTERS[message.type] for message in each.messages) for each in whole) == roles
+    spoken = [next(text for role, text in told(each) if role == "user_message") for each in whole]
+    assert all(text.startswith(first) for text, first in zip(spoken, firsts, strict=False))
+    assert sum(message.created_at is not None for each in whole for message in each.messages) == timed
+    for each in whole:
+        times = tuple(at.isoformat() if at else None for at in (each.created_at, each.updated_at))
+        assert times == TIMES.get(each.source_id, (None, None))
+        assert each.replaced == 0
+        check(each)
 
 
 MIXED = dumped(chatgpt(1), claude(), openwebui(), sharegpt(), oasst(), chatgpt(2))
