@@ -50,6 +50,8 @@ _PASSWORD_IN_URL = re.compile(
 )
 # Some detectors stop before a secret's end: at a fixed length, or before the signature of a JWT.
 _REST = r"(?:(?<=[A-Za-z0-9_+/=.-])(?:[A-Za-z0-9_+/=-]|\.(?=[A-Za-z0-9_+/=-]))+)?"
+_REACH = 512  # characters that one part of a detector's expression may cover; _REST takes what is beyond
+_TOKEN = re.compile(r"\\.|\[(?:\\.|[^\]\\])+\]|\{(?P<open>[0-9]+),\}|[*+]|.", re.DOTALL)
 # And some take the character beside it along, which may be what the next secret is found by.
 _BEFORE, _AFTER = " \t\r\n\f\v\"'=:", " \t\r\n\f\v\"'"
 
@@ -83,5 +85,16 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
     for name in DETECTORS:
         module, kind = name.split(".")
         denylist = getattr(import_module(f"detect_secrets.plugins.{module}"), kind).denylist
-        found.extend(re.compile(f"(?:{pattern.pattern}){_REST}", pattern.flags) for pattern in denylist)
+        found.extend(re.compile(f"(?:{_bounded(one.pattern)}){_REST}", one.flags) for one in denylist)
     return tuple(found)
+
+
+def _bounded(pattern: str) -> str:
+    # An expression without a bound tries each place of a long line against the whole rest of it: 60 kB of
+    # slashes took half a minute. A class is one token, so that what is inside it stays.
+    def bound(token: re.Match[str]) -> str:
+        if token["open"] is not None:
+            return f"{{{token['open']},{_REACH}}}"
+        return {"*": f"{{0,{_REACH}}}", "+": f"{{1,{_REACH}}}"}.get(token[0], token[0])
+
+    return _TOKEN.sub(bound, pattern)

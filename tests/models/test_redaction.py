@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -99,3 +101,18 @@ pieces = st.one_of(
 def test_masking_again_changes_nothing(text: str) -> None:
     once = masked(text)
     assert masked(once) == once
+
+
+@pytest.mark.parametrize(
+    "piece", ["eyJ", "/", "sk-", "://a:", "AKC", " ", "-----BEGIN PRIVATE KEY", "aws", "//:_authToken"]
+)
+def test_no_text_keeps_the_detectors_busy(piece: str) -> None:
+    """60 kB of slashes took half a minute once; the bound is far from both."""
+    began = time.process_time()
+    masked(piece * (60_000 // len(piece)))
+    assert time.process_time() - began < 5
+
+
+def test_a_secret_longer_than_the_detectors_reach_is_masked_whole() -> None:
+    long_claims = "eyJhbGciOiJIUzI1NiJ9" + ".eyJ" + A1 * 100 + "." + A1
+    assert masked(f"before {long_claims} after") == f"before {MASK} after"
