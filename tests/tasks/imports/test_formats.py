@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tasks.imports.files import no_files
 from tasks.imports.formats import FORMATS, format_of, wrapped
 from tasks.imports.parsed import Parsed, Unusable
-from tests.tasks.imports.exports import ONE_OF_EACH, chatgpt, node
+from tests.tasks.imports.exports import ONE_OF_EACH, chatgpt, claude, node, openwebui
 
 
 @pytest.mark.parametrize("name", list(ONE_OF_EACH))
@@ -63,6 +63,51 @@ RICH = {
         node("c", "q", "assistant", recipient="python", content={"content_type": "code", "text": "{}"}),
         node("t", "c", "tool", content={"content_type": "thoughts", "thoughts": [{"content": "x"}]}),
     ),
+    "rich claude": claude(
+        {
+            "uuid": "m",
+            "sender": "human",
+            "content": [
+                {"type": "text", "text": "x"},
+                {"type": "tool_use", "id": "t", "name": "n", "input": {"a": 1}},
+                {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "y"}]},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QQ=="}},
+            ],
+            "attachments": [{"file_name": "a", "extracted_content": "b"}],
+            "files": [{"file_name": "c"}],
+        }
+    ),
+    "rich openwebui": openwebui(
+        {
+            "id": "q",
+            "role": "user",
+            "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,QQ=="}}],
+            "files": [{"type": "file", "file": {"id": "f", "meta": {"name": "x"}, "data": {"content": "c"}}}],
+        },
+        {
+            "id": "a",
+            "role": "assistant",
+            "content": '<details type="tool_calls" name="x" arguments="&quot;{}&quot;" result="[1]"></details>x',
+            "output": [
+                {"type": "function_call", "call_id": "c", "name": "n", "arguments": "{}"},
+                {
+                    "type": "function_call_output",
+                    "call_id": "c",
+                    "output": [{"type": "input_text", "text": "t"}],
+                },
+            ],
+        },
+    ),
+    "rich sharegpt": {
+        "messages": [
+            {
+                "role": "assistant",
+                "tool_calls": [{"id": "k", "function": {"name": "g", "arguments": '{"a": 1}'}}],
+            },
+            {"role": "tool", "tool_call_id": "k", "content": "x"},
+            {"role": "user", "content": "x"},
+        ]
+    },
 }
 
 
