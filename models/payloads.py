@@ -7,6 +7,7 @@ event ever holds what a memory may not.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from models.redaction import masked
 from models.rules import NAME_MAX, RUN_END_STATES
 
 Payload = Mapping[str, Any]
+_SHA256 = re.compile(r"[0-9a-f]{64}").fullmatch
 
 
 def check(field: str, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
@@ -89,6 +91,17 @@ def _artifact(field: str, payload: Payload) -> None:
         raise Invalid(f"{field}.artifact_id", "artifact_id must be an artifact's id.")
 
 
+def _artifact_created(field: str, payload: Payload) -> None:
+    _artifact(field, payload)
+    _text(field, payload, "name")
+    _text(field, payload, "content_type")
+    size, sha256 = payload.get("size"), payload.get("sha256")
+    if type(size) is not int or not 0 <= size < 2**63:
+        raise Invalid(f"{field}.size", "size must be a whole number of bytes.")
+    if not isinstance(sha256, str) or not _SHA256(sha256):
+        raise Invalid(f"{field}.sha256", "sha256 must be 64 hexadecimal digits.")
+
+
 def _projected(field: str, payload: Payload) -> None:
     _text(field, payload, "name", limit=NAME_MAX)
     _present(field, payload, "state")
@@ -141,7 +154,7 @@ CHECKS: dict[str, Callable[[str, Payload], None]] = {
     "tool_call": _tool_call,
     "tool_result": _tool_result,
     "approval_requested": _approval,
-    "artifact_created": _artifact,
+    "artifact_created": _artifact_created,
     "checkpoint": lambda field, payload: _present(field, payload, "state"),
     "projected": _projected,
     "recall": _recall,
