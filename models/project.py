@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, literal, select
+from sqlalchemy import func, literal, null, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -123,8 +123,8 @@ def _tools(db: Session, place: Place, events: Sequence[Written]) -> None:
             "call_id": payload["call_id"],
             "run_id": event.run_id,
             "name": None,
-            "arguments": None,
-            "output": None,
+            "arguments": null(),  # absent, unlike a JSON null that was sent
+            "output": null(),
             "status": "called",
             "created_at": event.created_at,
         }
