@@ -26,6 +26,7 @@ import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
 
@@ -108,13 +109,12 @@ def socket_folder(data_dir: Path) -> Path:
     by the owner and the data folder so that two data folders run side by side.
     """
     inside = data_dir / "run"
-    if len(os.fsencode(inside / ".s.PGSQL.5432.lock")) <= 100:
+    # libpq reads a comma in `host` as a list, so such a folder is too long for it at any length.
+    if len(os.fsencode(inside / ".s.PGSQL.5432.lock")) <= 100 and "," not in str(inside):
         return inside
-    from hashlib import sha256
-    from tempfile import gettempdir
-
+    # /tmp and not TMPDIR: two terminals with different ones must find the same engines.
     name = sha256(os.fsencode(data_dir)).hexdigest()[:16]
-    return Path(gettempdir()) / f"allgone-{os.getuid()}-{name}"
+    return Path("/tmp") / f"allgone-{os.getuid()}-{name}"  # noqa: S108  made 0700, ours, and no link, or refused
 
 
 def kept_secret(path: Path, make: str) -> str:

@@ -145,12 +145,13 @@ def bound_log(path: Path, most: int = LOG_BYTES) -> None:
         with path.open("r+b") as file:
             file.seek(-most, os.SEEK_END)
             older = path.with_name(f"{path.name}.1")
-            with suppress(OSError), open(older, "wb", opener=_owner_only) as kept:
+            with suppress(OSError), open(older, "wb", opener=owner_only) as kept:
                 kept.write(file.read())
             file.truncate(0)
 
 
-def _owner_only(path: str, flags: int) -> int:
+def owner_only(path: str, flags: int) -> int:
+    """An opener for `open`: mode 0600, and no link is followed."""
     return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
 

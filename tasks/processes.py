@@ -10,8 +10,8 @@
 | the same one ends 5 times within 60 s | stops everything and raises Misconfigured: never half a product |
 | it is killed outright itself | the guardian ends the rest (`tasks/guardian.py`) |
 
-Standard output gets the one line. Events go to standard error, one JSON object a line; what the processes
-say goes to `log/NAME.log` in the data folder, each bounded.
+Standard output gets the one line. Events go to `log/supervisor.log`, one JSON object a line, those that tell of a
+fault to standard error as well; what the processes say goes to `log/NAME.log`; each log is bounded.
 """
 
 from __future__ import annotations

@@ -43,7 +43,8 @@ def from_environment() -> Settings:
 def assemble(settings: Settings, engine: Engine, reader: Engine) -> Resources:
     """Resources around engines that someone else opened and will dispose."""
     redis = open_redis(settings.redis_url)
-    store = open_store(settings.object_store_url, settings.aws)
+    # Never made here: the bare mount point of an unmounted disk would pass for a new store (tasks/store.py).
+    store = open_store(settings.object_store_url, settings.aws, make=False)
     return Resources(settings, engine, reader, store, redis, open_queue(redis))
 
 

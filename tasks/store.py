@@ -1,4 +1,7 @@
-"""Comparing rows and bytes: an artifact whose bytes are missing, and bytes that nothing names.
+"""Making the local store once, and comparing rows and bytes ever after.
+
+A local store is made with the schema, while the database names no bytes yet. Later a folder without the store's
+marker is an unmounted disk, and is reported instead of being taken for a store from which everything is gone.
 
 Bytes are nobody's when neither an artifact nor an outbox row names their key. An upload under way holds a
 reservation in the outbox from before its first byte, so it is never mistaken for a leftover; as a second
@@ -12,14 +15,15 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 
-from sqlalchemy import ARRAY, any_, literal, select
+from sqlalchemy import ARRAY, Engine, any_, exists, literal, select
 from sqlalchemy.orm import Session
 
 from models.artifacts import Artifact
 from models.base import Id
-from models.bytestore import Missing
-from models.outbox import unexplained
+from models.bytestore import Missing, open_store
+from models.outbox import Owed, unexplained
 from models.rules import BATCH
+from models.settings import Settings
 from tasks.resources import Resources
 
 YOUNG = timedelta(hours=1)
@@ -32,6 +36,14 @@ class Found:
     rows_without_bytes: list[str] = field(default_factory=list)
     bytes_without_rows: list[str] = field(default_factory=list)
     repaired: list[str] = field(default_factory=list)
+
+
+def make_store(engine: Engine, settings: Settings) -> None:
+    """Makes the local store unless bytes have been named already; other kinds of store are somebody else's to make."""
+    with Session(engine) as db:
+        named = db.execute(select(exists(select(Artifact.id)) | exists(select(Owed.key)))).scalar_one()
+    if not named:
+        open_store(settings.object_store_url, settings.aws)
 
 
 def check_store(resources: Resources, now: datetime, *, repair: bool = False) -> Found:

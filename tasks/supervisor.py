@@ -17,16 +17,17 @@ from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
 from types import FrameType
 from typing import Any, TypeVar
 
-import structlog
+import orjson
 
 from models.errors import Misconfigured
 from models.settings import Settings
-from tasks.children import Child, Command, bound_log
+from tasks.children import Child, Command, bound_log, owner_only
 from tasks.embedded import Engine, log_folder, remove_sockets, start_engines
 from tasks.folder import Busy, hold
 from tasks.guardian import ward
@@ -38,6 +39,8 @@ DEATHS, WITHIN_SECONDS = 5, 60.0
 FIRST_BACK_OFF, LONGEST_BACK_OFF = 0.2, 5.0
 READY_SECONDS = 60.0
 COMMAND_SECONDS = 10.0
+LOG = "supervisor.log"
+WRONG = ("died", "not_ended")
 _STEP = 0.1
 _LOGS_EVERY = 5.0
 T = TypeVar("T")
@@ -68,18 +71,25 @@ class Supervisor:
         self._logs = settings.data_dir / "log"
         self._guardian_pipe: int | None = None
         self._logs_at = 0.0
-        self._log = structlog.wrap_logger(
-            structlog.PrintLogger(sys.stderr),
-            processors=[
-                structlog.processors.TimeStamper(fmt="iso", utc=True),
-                structlog.processors.JSONRenderer(),
-            ],
-        )
 
     def event(self, event: str, **details: Any) -> None:
-        """One line of JSON on standard error."""
-        with suppress(OSError, ValueError):  # a closed terminal is no reason to stop anything half-way
-            self._log.msg(event, **details)
+        """One line of JSON in `log/supervisor.log`; also on standard error when something is wrong.
+
+        So a start that goes well prints its one line, and a failed one its reason.
+        """
+        now = datetime.now(UTC).isoformat()
+        made = {"event": event, **details, "supervisor": os.getpid(), "timestamp": now}
+        line = orjson.dumps(made).decode() + "\n"
+        # A full disk or a closed terminal is no reason to stop half-way.
+        with (
+            suppress(OSError, ValueError),
+            open(self._logs / LOG, "a", encoding="utf-8", opener=owner_only) as file,
+        ):
+            file.write(line)
+        with suppress(OSError, ValueError):
+            if event in WRONG:
+                sys.stderr.write(line)
+                sys.stderr.flush()
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -191,9 +201,9 @@ class Supervisor:
                 self._died(one, one.child, code, now)
         if now >= self._logs_at:
             self._logs_at = now + _LOGS_EVERY
-            for one in self.watched:
+            for name in (LOG, *(f"{one.name}.log" for one in self.watched)):
                 with suppress(OSError):  # a full disk is no reason to stop; what needs it will say so
-                    bound_log(self._logs / f"{one.name}.log")
+                    bound_log(self._logs / name)
 
     def _died(self, one: Watched, child: Child, code: int, now: float) -> None:
         child.end()  # what it left behind: its own children must not work beside its successor's

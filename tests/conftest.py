@@ -25,6 +25,7 @@ from models.settings import Settings, load
 from models.tables import metadata
 from tasks.embedded import running_engines
 from tasks.resources import Resources, open_resources
+from tasks.store import make_store
 from tests.cast import Cast, Player
 
 FAST = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}  # a test's data dies with it
@@ -56,6 +57,7 @@ def resources(settings: Settings) -> Iterator[Resources]:
     with held.engine.begin() as connection:
         connection.execute(text(f"TRUNCATE {tables}"))
     held.redis.flushall()
+    make_store(held.engine, settings)
     yield held
     close(held)
 

@@ -16,6 +16,7 @@ from models.errors import Invalid
 from models.settings import Settings
 from tasks.embedded import reach_engines
 from tasks.processes import run_product
+from tasks.store import make_store
 
 
 @click.command("start")
@@ -55,6 +56,7 @@ def _migrate(settings: Settings) -> None:
     engine = open_engine(settings.database_url)
     try:
         migrations.upgrade(engine)
+        make_store(engine, settings)
     finally:
         engine.dispose()
 

@@ -113,7 +113,9 @@ class Product:
         return self
 
     def events(self) -> list[dict[str, Any]]:
-        return [orjson.loads(line) for line in list(self.err) if line.startswith("{")]
+        log = self.folder / "log" / "supervisor.log"
+        lines = log.read_text("utf-8").splitlines() if log.exists() else []
+        return [event for event in map(orjson.loads, lines) if event["supervisor"] == self.process.pid]
 
     def pids(self, name: str) -> list[int]:
         """Of each start of that process, in order."""
