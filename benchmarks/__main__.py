@@ -12,11 +12,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import history, report
+from benchmarks import history, report, serving
 from benchmarks.ground import ground
 from blueprints import logs
 
-ALL = {module.NAME: module for module in (history,)}
+ALL = {module.NAME: module for module in (history, serving)}
 
 
 def main() -> int:
@@ -30,14 +30,16 @@ def main() -> int:
         parser.error(f"there is no benchmark {sorted(unknown)[0]}")
     logs.configure(logging.WARNING)
     figures = []
-    with tempfile.TemporaryDirectory(prefix="allgone-benchmarks-") as temporary:
-        with ground(given.data or Path(temporary)) as ready:
-            for name in given.names or ALL:
-                began = time.monotonic()
-                for figure in ALL[name].run(ready):
-                    figures.append(figure)
-                    print(report.line(figure), flush=True)
-                print(f"  ({name}: {time.monotonic() - began:.0f} s)", file=sys.stderr)
+    with (
+        tempfile.TemporaryDirectory(prefix="allgone-benchmarks-") as temporary,
+        ground(given.data or Path(temporary)) as ready,
+    ):
+        for name in given.names or ALL:
+            began = time.monotonic()
+            for figure in ALL[name].run(ready):
+                figures.append(figure)
+                print(report.line(figure), flush=True)
+            print(f"  ({name}: {time.monotonic() - began:.0f} s)", file=sys.stderr)
     if not given.names:
         report.publish(figures)
     return 0 if all(figure.met for figure in figures) else 1

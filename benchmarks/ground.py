@@ -83,7 +83,7 @@ def statements(connection: Connection) -> Iterator[list[str]]:
             try:
                 super().execute(*given)
             finally:
-                seen.append(self.query.decode())
+                seen.append((self.query or b"").decode())
 
     driver: Any = connection.connection.driver_connection
     driver.cursor_factory = Noting

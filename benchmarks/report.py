@@ -36,6 +36,5 @@ def _table(figures: Sequence[Figure]) -> str:
         "| benchmark | what | figure | target | met | made of |",
         "|---|---|---|---|---|---|",
     ]
-    for figure in figures:
-        rows.append(f"| {figure.benchmark} | {' | '.join(figure.row())} |")
+    rows += [f"| {figure.benchmark} | {' | '.join(figure.row())} |" for figure in figures]
     return "\n".join(rows)

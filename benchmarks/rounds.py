@@ -17,7 +17,7 @@ def taking_turns(works: Mapping[str, Work], rounds: int, warm: int = 1) -> dict[
     """
     took: dict[str, list[float]] = {name: [] for name in works}
     for number in range(-warm, rounds):
-        names = list(works) if number % 2 else list(reversed(works))
+        names = list(works)[:: 1 if number % 2 else -1]
         for name in names:
             began = time.perf_counter()
             works[name]()

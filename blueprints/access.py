@@ -8,33 +8,50 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from flask import Flask, Response, current_app, g, make_response, redirect, request, session, url_for
 from flask_wtf.csrf import CSRFError
-from sqlalchemy import Row, func, select
+from sqlalchemy import LargeBinary, bindparam, func, select
 from werkzeug.wrappers import Response as BaseResponse
 
 from blueprints.database import reading
 from blueprints.errors import answer
 from models.accounts import TOKEN_PREFIX, Owner, Principal, SignIn, Token, hashed
+from models.base import Id
 from models.errors import Forbidden, NotFound, Unauthorized
 from models.ids import is_id
+from models.prepared import Prepared
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 SIGN_IN = "sign_in"
-_token = (
-    select(Token.principal_id, Token.tenant_id, Token.scopes)
-    .where(Token.revoked_at.is_(None))
-    .where(Token.expires_at.is_(None) | (Token.expires_at > func.now()))
+_TOKEN = Prepared(
+    "access_token",
+    select(Token.tenant_id, Token.principal_id, Token.scopes)
+    .where(Token.hash == bindparam("hash", type_=LargeBinary()), Token.revoked_at.is_(None))
+    .where(Token.expires_at.is_(None) | (Token.expires_at > func.now())),
 )
-_signed_in = (
+_SIGNED_IN = Prepared(
+    "access_signed_in",
     select(Principal.id, Principal.tenant_id, Principal.email, Principal.operator)
     .join(SignIn, SignIn.principal_id == Principal.id)
-    .where(SignIn.revoked_at.is_(None), SignIn.expires_at > func.now())
+    .where(
+        SignIn.id == bindparam("sign_in_id", type_=Id()),
+        SignIn.revoked_at.is_(None),
+        SignIn.expires_at > func.now(),
+    ),
 )
+
+
+class Reader(NamedTuple):
+    """Who is signed in."""
+
+    id: str
+    tenant_id: str
+    email: str
+    operator: bool
 
 
 def bearer(scope: str) -> Owner:
@@ -43,12 +60,13 @@ def bearer(scope: str) -> Owner:
     row = None
     if kind.lower() == "bearer" and secret.startswith(TOKEN_PREFIX) and len(secret) < 200:
         with reading() as connection:
-            row = connection.execute(_token.where(Token.hash == hashed(secret.strip()))).one_or_none()
+            row = _TOKEN.row(connection, {"hash": hashed(secret.strip())})
     if row is None:
         raise Unauthorized("This needs a valid token: Authorization: Bearer TOKEN.")
-    if scope not in row.scopes:
+    tenant_id, principal_id, scopes = row
+    if scope not in scopes:
         raise Forbidden(f"This token lacks the scope {scope}.", scope=scope)
-    return Owner(row.tenant_id, row.principal_id)
+    return Owner(tenant_id, principal_id)
 
 
 def signed_in_id() -> str:
@@ -57,15 +75,17 @@ def signed_in_id() -> str:
     return value if isinstance(value, str) else ""
 
 
-def reader() -> Row[Any] | None:
-    """The signed-in principal's row (id, tenant_id, email, operator), asked for once a request; None when nobody is."""
+def reader() -> Reader | None:
+    """The signed-in principal, asked for once a request; None when nobody is."""
     if "reader" not in g:
         g.reader = None
-        if is_id(signed_in_id()):
+        sign_in_id = signed_in_id()
+        if is_id(sign_in_id):
             with reading() as connection:
-                g.reader = connection.execute(_signed_in.where(SignIn.id == signed_in_id())).one_or_none()
-    row: Row[Any] | None = g.reader
-    return row
+                row = _SIGNED_IN.row(connection, {"sign_in_id": sign_in_id})
+            g.reader = Reader(*row) if row else None
+    held: Reader | None = g.reader
+    return held
 
 
 def owner() -> Owner:

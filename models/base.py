@@ -21,6 +21,8 @@ from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.orm import DeclarativeBase, Session, mapped_column, registry
 from sqlalchemy.types import UserDefinedType
 
+from models.prepared import PLANNED_ONCE
+
 IDLE_SECONDS = 1.0  # of a pooled connection, after which it may have died unseen
 UUID_OIDS = (2950,)
 UUID_ARRAY_OIDS = (2951,)
@@ -82,6 +84,7 @@ def engine_options(*, reader: bool = False, pool_size: int = 16) -> dict[str, An
     }
     if reader:
         options |= {"isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None}
+        options["connect_args"]["options"] += f" {PLANNED_ONCE}"
     return options
 
 

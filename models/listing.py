@@ -6,12 +6,12 @@ a page grows neither with its depth nor with the table. Each read here is one st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, bindparam, func, literal, select, tuple_
+from sqlalchemy import Connection, DateTime, Integer, bindparam, func, select, tuple_
 from sqlalchemy.orm import Session
 
 from models.accounts import Owner, SignIn
@@ -20,12 +20,12 @@ from models.cursor import Position
 from models.errors import NotFound
 from models.history import Conversation, ListVersion
 from models.ids import is_id
+from models.prepared import Prepared
 
 WINDOW_MAX = 5000  # rows that one poll may be answered with
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A row of the index: what SessionView says."""
 
     id: str
@@ -48,24 +48,11 @@ class Page:
     more: bool
 
 
-_table = Conversation.__table__.c
-_COLUMNS = (
-    _table.id,
-    func.coalesce(_table.title, "").label("title"),
-    _table.created_at,
-    _table.updated_at,
-    _table.active_run_id,
-    _table.last_run_id,
-)
-
-
 def page(db: Connection | Session, owner: Owner, limit: int, after: Position | None = None) -> Page:
     """Up to `limit` entries below `after`, or from the top."""
-    wanted = _index(owner).limit(limit + 1)
-    if after is not None:
-        wanted = wanted.where(tuple_(_table.updated_at, _table.id) < _row(after))
-    rows = db.execute(wanted).all()
-    return Page([_entry(row) for row in rows[:limit]], more=len(rows) > limit)
+    wanted = {"principal_id": owner.principal_id, "limit": limit + 1}
+    rows = _PAGE.rows(db, wanted) if after is None else _PAGE_BELOW.rows(db, wanted | _named(after))
+    return Page(_entries(rows[:limit]), more=len(rows) > limit)
 
 
 def window(
@@ -76,34 +63,28 @@ def window(
     What a poll of a list that was scrolled down to `until` is answered with. Over `most` entries, the first
     `least` alone.
     """
-    above = select(_table.id).where(
-        _table.principal_id == owner.principal_id, tuple_(_table.updated_at, _table.id) >= _row(until)
-    )
-    # Counted no further than it matters, so that the cost is bounded by `most` and not by the table.
-    count = select(func.count()).select_from(above.limit(most + 1).subquery()).scalar_subquery()
-    size = func.greatest(count, least)
-    rows = db.execute(_index(owner).limit(func.least(size + 1, most + 1)).add_columns(size)).all()
-    size_now = min(rows[0][-1], len(rows)) if rows else 0
-    if size_now > most:
-        size_now = least
-    return Page([_entry(row) for row in rows[:size_now]], more=len(rows) > size_now)
+    wanted = {"principal_id": owner.principal_id, "least": least, "most": most}
+    rows = _WINDOW.rows(db, wanted | _named(until))
+    size = min(rows[0][-1], len(rows)) if rows else 0
+    if size > most:
+        size = least
+    return Page(_entries(row[:-1] for row in rows[:size]), more=len(rows) > size)
 
 
 def find(db: Connection | Session, owner: Owner, session_id: str) -> Entry:
     """The scoped point read. Raises NotFound for a foreign, deleted or missing one alike."""
     row = None
     if is_id(session_id):
-        mine = select(*_COLUMNS).where(_table.id == session_id, _table.principal_id == owner.principal_id)
-        row = db.execute(mine).one_or_none()
+        row = _FOUND.row(db, {"id": session_id, "principal_id": owner.principal_id})
     if row is None:
         raise NotFound("There is no such conversation. It may have been deleted.")
-    return _entry(row)
+    return Entry(*row)
 
 
 def version(db: Connection | Session, owner: Owner) -> int:
     """How often the list changed; 0 for one that never held anything."""
-    wanted = select(ListVersion.version).where(ListVersion.principal_id == owner.principal_id)
-    return db.execute(wanted).scalar_one_or_none() or 0
+    row = _VERSION.row(db, {"principal_id": owner.principal_id})
+    return row[0] if row else 0
 
 
 def probe(db: Connection | Session, sign_in_id: str) -> int | None:
@@ -113,11 +94,49 @@ def probe(db: Connection | Session, sign_in_id: str) -> int | None:
     """
     if not is_id(sign_in_id):
         return None
-    return db.execute(_PROBE, {"sign_in_id": sign_in_id}).scalar_one_or_none()
+    row = _PROBE.row(db, {"sign_in_id": sign_in_id})
+    return row[0] if row else None
 
 
-# Built once: a poll is the request that is made most often, and building the statement costs as much as running it.
-_PROBE = (
+def _named(position: Position) -> dict[str, Any]:
+    return {"updated_at": position.updated_at, "id": position.id}
+
+
+def _entries(rows: Iterable[Sequence[Any]]) -> list[Entry]:
+    return [Entry(*row) for row in rows]
+
+
+_table = Conversation.__table__.c
+_principal = bindparam("principal_id", type_=Id())
+_place = tuple_(bindparam("updated_at", type_=DateTime(timezone=True)), bindparam("id", type_=Id()))
+_order = tuple_(_table.updated_at, _table.id)
+_limit = bindparam("limit", type_=Integer())
+_least, _most = bindparam("least", type_=Integer()), bindparam("most", type_=Integer())
+# Counted no further than it matters, so that the cost is bounded by `most` and not by the table.
+_above = select(_table.id).where(_table.principal_id == _principal, _order >= _place).limit(_most + 1)
+_counted = select(func.count()).select_from(_above.subquery()).scalar_subquery()
+_sized = select(func.greatest(_counted, _least).label("size")).cte("sized")
+_size = select(_sized.c.size).scalar_subquery()
+_index = (
+    select(
+        _table.id,
+        func.coalesce(_table.title, "").label("title"),
+        _table.created_at,
+        _table.updated_at,
+        _table.active_run_id,
+        _table.last_run_id,
+    )
+    .where(_table.principal_id == _principal)
+    .order_by(_table.updated_at.desc(), _table.id.desc())
+)
+
+_PAGE = Prepared("list_page", _index.limit(_limit))
+_PAGE_BELOW = Prepared("list_page_below", _index.where(_order < _place).limit(_limit))
+_WINDOW = Prepared("list_window", _index.add_columns(_size).limit(func.least(_size + 1, _most + 1)))
+_FOUND = Prepared("list_found", _index.where(_table.id == bindparam("id", type_=Id())).order_by(None))
+_VERSION = Prepared("list_version", select(ListVersion.version).where(ListVersion.principal_id == _principal))
+_PROBE = Prepared(
+    "list_probe",
     select(func.coalesce(ListVersion.version, 0))
     .select_from(SignIn)
     .outerjoin(ListVersion, ListVersion.principal_id == SignIn.principal_id)
@@ -125,21 +144,5 @@ _PROBE = (
         SignIn.id == bindparam("sign_in_id", type_=Id()),
         SignIn.revoked_at.is_(None),
         SignIn.expires_at > func.now(),
-    )
+    ),
 )
-
-
-def _index(owner: Owner) -> Select[Any]:
-    return (
-        select(*_COLUMNS)
-        .where(_table.principal_id == owner.principal_id)
-        .order_by(_table.updated_at.desc(), _table.id.desc())
-    )
-
-
-def _row(position: Position) -> Any:
-    return tuple_(literal(position.updated_at), literal(position.id, Id()))
-
-
-def _entry(row: Sequence[Any]) -> Entry:
-    return Entry(row[0], row[1], row[2], row[3], row[4], row[5])

@@ -1,0 +1,140 @@
+"""What answers cost under the production server, each against a no-op route that returns the same bytes.
+
+Server and driver are processes of their own; the server is the product's own command with `benchmarks/server.py`
+in the place of `app.py`, so that the no-op routes pass the same middleware, cookie and headers.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import secrets
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlencode
+
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+from benchmarks.figures import Figure
+from benchmarks.ground import Ground
+from benchmarks.server import FOLDER
+from models import accounts
+from tasks.children import Child
+from tasks.listening import answers
+from tasks.processes import product_processes
+from tests.s3_server import free_port
+
+NAME = "serving"
+SETTLED = 11.0  # seconds after which an idle PostgreSQL backend has told its counts
+CONNECTIONS, SECONDS, ROUNDS = 8, 0.5, 20
+POLL = "/history/poll"
+_SCANS = text("SELECT seq_scan + coalesce(idx_scan, 0) FROM pg_stat_user_tables WHERE relname = 'sessions'")
+
+Headers = dict[str, str]
+
+
+def run(ground: Ground) -> Iterator[Figure]:
+    """The API's list, the sidebar's partial, and an unchanged poll."""
+    with tempfile.TemporaryDirectory() as folder, _server(ground, Path(folder)) as port:
+        token = {"Authorization": f"Bearer {_token(ground)}"}
+        cookie = {"Cookie": _cookie(ground, port)}
+        yield from _against_noop(port, Path(folder), "GET /v1/sessions", "/v1/sessions", token, 0.40)
+        yield from _against_noop(port, Path(folder), "the sidebar's list", POLL, cookie, 0.30)
+        unchanged = _unchanged(port, cookie)
+        before = _session_scans(ground)
+        yield from _against_noop(port, Path(folder), "an unchanged poll", unchanged, cookie, 0.80)
+        yield Figure(NAME, "scans of sessions by all those polls", _session_scans(ground) - before, bound=0)
+
+
+def _against_noop(
+    port: int, folder: Path, what: str, path: str, headers: Headers, bound: float
+) -> Iterator[Figure]:
+    name = what.split()[-1].replace("/", "-")
+    status, kind, body = _get(port, path, headers)
+    (folder / name).write_bytes(body)
+    (folder / f"{name}.head").write_text(f"{status}\n{kind}", "ascii")
+    rates = _drive(port, {"noop": (f"/noop/{name}", headers), "asked": (path, headers)})
+    ratio = statistics.median(one / other for one, other in zip(rates["asked"], rates["noop"], strict=True))
+    per_second = {name: f"{statistics.median(rate):,.0f}/s" for name, rate in rates.items()}
+    note = f"{per_second['asked']} against {per_second['noop']}, {len(body):,} bytes"
+    yield Figure(NAME, f"{what} against its no-op route", ratio, "at least", bound, note)
+
+
+def _drive(port: int, works: dict[str, tuple[str, Headers]]) -> dict[str, list[float]]:
+    driver = [sys.executable, "-m", "benchmarks.driver", *map(str, (port, CONNECTIONS, SECONDS, ROUNDS))]
+    done = subprocess.run(
+        driver, input=json.dumps({"works": works}), stdout=subprocess.PIPE, text=True, check=True
+    )
+    rates: dict[str, list[float]] = json.loads(done.stdout)
+    return rates
+
+
+@contextmanager
+def _server(ground: Ground, folder: Path) -> Iterator[int]:
+    settings = replace(ground.resources.settings, port=free_port(), host="127.0.0.1")
+    web = product_processes(settings)[0]
+    argv = tuple("benchmarks.server:create()" if part == "app:create_app()" else part for part in web.argv)
+    environ = {**(web.environ or {}), FOLDER: str(folder)}
+    child = Child(replace(web, argv=argv, environ=environ), settings.data_dir / "log")
+    try:
+        until = time.monotonic() + 30
+        while not answers(settings.host, settings.port, "/healthz"):
+            if child.ended() is not None or time.monotonic() > until:
+                raise SystemExit(f"the server did not start: {child.last_words()}")
+            time.sleep(0.1)
+        yield settings.port
+    finally:
+        child.end()
+
+
+def _get(port: int, path: str, headers: Headers) -> tuple[int, str, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("GET", path, headers=headers)
+    response = connection.getresponse()
+    body = response.read()
+    connection.close()
+    if response.status >= 300:
+        raise SystemExit(f"{path} answered {response.status}")
+    return response.status, response.headers.get("Content-Type", ""), body
+
+
+def _unchanged(port: int, cookie: Headers) -> str:
+    """The poll of a browser that shows the list as it is."""
+    page = _get(port, POLL, cookie)[2].decode()
+    shown = {name: re.findall(f'data-{name}="([^"]*)"', page)[0] for name in ("version", "day", "until")}
+    return f"{POLL}?{urlencode(shown)}"
+
+
+def _session_scans(ground: Ground) -> int:
+    time.sleep(SETTLED)
+    with ground.resources.reader.connect() as connection:
+        scans: int = connection.execute(_SCANS).scalar_one()
+        return scans
+
+
+def _token(ground: Ground) -> str:
+    secret = accounts.TOKEN_PREFIX + secrets.token_urlsafe(32)
+    with Session(ground.resources.engine) as db, db.begin():
+        principal = db.get_one(accounts.Principal, ground.one.principal_id)
+        accounts.create_token(db, principal, secret, accounts.SCOPES)
+    return secret
+
+
+def _cookie(ground: Ground, port: int) -> str:
+    """Signs in by a one-time link, as a browser does."""
+    secret = secrets.token_urlsafe(32)
+    with Session(ground.resources.engine) as db, db.begin():
+        accounts.create_link(db, db.get_one(accounts.Principal, ground.one.principal_id), secret)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("GET", f"/sign-in/{secret}")
+    response = connection.getresponse()
+    return response.headers["Set-Cookie"].split(";")[0]
