@@ -2,7 +2,7 @@
 
 | route | answers |
 |---|---|
-| `GET /conversations/<id>` | the page, the list beside it; 404, with the time of its deletion where the reader did that |
+| `GET /conversations/<id>` | the page; 404, with the time of its deletion where the reader did that |
 | `GET /conversations/<id>/standing` | 204 while it is there, else the notice that takes its place in an open page |
 | `GET /conversations/<id>/artifacts/<artifact_id>` | the bytes, as attachment |
 | `GET /conversations/<id>/delete` | what goes, and the question; `?seen=` 204 while nothing changed |
@@ -40,6 +40,7 @@ from tasks.deletion import delete_now
 
 conversation = Blueprint("conversation", __name__, url_prefix="/conversations/<session_id>")
 
+SEQ_END = 1 << 63  # no event's number reaches it
 SIZES = ("bytes", "kB", "MB", "GB")
 _media_type = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}", re.IGNORECASE)
 
@@ -50,6 +51,8 @@ def page(session_id: str) -> str | Response:
     """The transcript, its newest part first; `?before=` shows what was said before that event."""
     owner = access.owner()
     before = request.args.get("before", type=int)
+    if before is not None and not 0 < before < SEQ_END:
+        before = None
     with reading() as connection:
         try:
             entry = listing.find(connection, owner, session_id)

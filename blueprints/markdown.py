@@ -35,11 +35,16 @@ _formatter: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
 def rendered(text: str, *, breaks: bool = False) -> Markup:
     """The safe HTML of `text`; with `breaks` each line end is kept, as a person typed it."""
     if len(text) > TEXT_MAX:
-        return Markup('<pre class="plain" tabindex="0">{}</pre>').format(text)
+        return verbatim(text)
     parser = _spoken if breaks else _plain
     tokens = parser.parse(text)
     _lower_headings(tokens)
     return Markup(parser.renderer.render(tokens, parser.options, {}))  # noqa: S704 - the renderer escapes
+
+
+def verbatim(text: str) -> Markup:
+    """The text as it is, line for line."""
+    return Markup('<pre class="plain" tabindex="0">{}</pre>').format(text)
 
 
 def allowed(url: str) -> bool:

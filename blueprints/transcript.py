@@ -14,10 +14,11 @@ from typing import Any
 import orjson
 from markupsafe import Markup
 
-from blueprints.markdown import rendered
+from blueprints.markdown import rendered, verbatim
 from models.transcript import Said
 
 SHOWN_MAX = 20_000  # characters of a tool's arguments or output that are shown
+MARKDOWN_MAX = 500_000  # characters of one page that are read as Markdown; what comes after is shown as it is
 SPEAKERS = {"user_message": "You", "assistant_message": "Assistant"}
 SILENT = frozenset({"checkpoint", "projected"})  # a worker's own book-keeping
 
@@ -40,11 +41,14 @@ class Item:
 def items(events: Sequence[Said]) -> list[Item]:
     """What to show of `events`, in their order; a tool's result is shown with its call where both are here."""
     shown: list[Item] = []
+    left = MARKDOWN_MAX
     calls: dict[str, Item] = {}
     for event in events:
         payload = event.payload
         if event.type in SPEAKERS:
-            shown.append(_message(event))
+            message, read = _message(event, left)
+            left -= read
+            shown.append(message)
         elif event.type == "tool_call":
             call = Item("tool", event.seq, event.created_at, name=_word(payload, "name"), status="called")
             call.arguments = _shown(payload.get("arguments"))
@@ -61,7 +65,8 @@ def items(events: Sequence[Said]) -> list[Item]:
     return shown
 
 
-def _message(event: Said) -> Item:
+def _message(event: Said, left: int) -> tuple[Item, int]:
+    read = 0
     spoken = event.type == "user_message"
     item = Item("message", event.seq, event.created_at, speaker=SPEAKERS[event.type])
     content = event.payload.get("content")
@@ -71,10 +76,11 @@ def _message(event: Said) -> Item:
         text = block.get("text")
         if block.get("type") == "text" and isinstance(text, str):
             if text.strip():
-                item.blocks.append(rendered(text, breaks=spoken))
+                read += len(text)
+                item.blocks.append(rendered(text, breaks=spoken) if read <= left else verbatim(text))
         else:
             item.blocks.append(_named(block))
-    return item
+    return item, read
 
 
 def _named(block: Mapping[str, Any]) -> str:
