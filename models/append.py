@@ -100,6 +100,7 @@ def append(
 
     `run_id` names the run that writes: it must be the conversation's active one, and its lease is renewed.
     `at` is the activity's time where it is not the database's own, for import alone.
+    Of several appends in one transaction the first alone may form memories: the locks have an order.
     Raises NotFound, Invalid (naming the draft), TooLarge, and InvalidState when the run has ended.
     """
     if not 1 <= len(drafts) <= BATCH_MAX:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 
 import pytest
+from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from models import artifacts
@@ -16,6 +17,7 @@ from models.ids import new_id
 from tasks.resources import Resources
 from tests.cast import Cast, Player
 from tests.models.graph import attach, count, dump, memory_id, rows, upload
+from tests.models.racing import all_well, at_once, wait_for
 
 
 def call(call_id: str, arguments: object = None, name: str = "search") -> Draft:
@@ -160,7 +162,11 @@ def test_revisions_of_a_skill_are_numbered_within_its_name_and_owner(
 def test_conversations_that_publish_one_skill_at_once_each_get_a_number(
     resources: Resources, alice: Player
 ) -> None:
-    at_once([lambda: alice.say(alice.converse(), Draft("skill_published", {"name": "s", "body": "b"}))] * 8)
+    all_well(
+        at_once(
+            [lambda: alice.say(alice.converse(), Draft("skill_published", {"name": "s", "body": "b"}))] * 8
+        )
+    )
     assert [row[0] for row in rows(resources, "SELECT revision FROM skill_revisions ORDER BY 1")] == list(
         range(1, 9)
     )
@@ -206,39 +212,33 @@ def test_nobody_consolidates_from_a_memory_of_somebody_else(resources: Resources
     assert dump(resources) == unchanged
 
 
-def test_consolidations_into_new_workspaces_and_memories_in_old_ones_never_block_each_other_for_good(
-    resources: Resources, alice: Player
+def test_a_consolidation_locks_the_workspaces_in_the_order_of_their_names(
+    resources: Resources, alice: Player, db: Session
 ) -> None:
-    """The order of the locks is the names' order, for a workspace that is new too."""
-    session_ids = [alice.converse() for _ in range(4)]
-    alice.say(session_ids[0], Draft("memory_formed", {"text": "seed", "workspace": "m"}))
-    seed = memory_id(resources, alice, "seed")
+    """A purge takes all in that order: whoever holds a late one and waits for an early one would deadlock with it."""
+    session_id = alice.converse()
+    for name in ("early", "late"):
+        alice.say(session_id, Draft("memory_formed", {"text": name, "workspace": name}))
+    seed = memory_id(resources, alice, "early")
+    lock = "SELECT name FROM workspaces WHERE name = :name FOR UPDATE NOWAIT"
+    db.execute(text(lock), {"name": "early"})
+    payload = {"text": "both", "memory_ids": [seed], "workspace": "late"}
+    writer = threading.Thread(target=alice.say, args=(session_id, Draft("consolidated", payload)))
+    writer.start()
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    wait_for(lambda: rows(resources, waiting)[0][0] == 1)
+    db.execute(text(lock), {"name": "late"})
+    db.rollback()
+    writer.join(30)
+    assert count(resources, "consolidations") == 1
 
-    def consolidate(session_id: str, workspace: str) -> Callable[[], object]:
-        payload = {"text": f"of {workspace}", "memory_ids": [seed], "workspace": workspace}
-        return lambda: alice.say(session_id, Draft("consolidated", payload))
 
-    for number in range(25):
-        names = (f"z{number}", f"a{number}", f"y{number}", f"m{number}")
-        at_once([consolidate(session_id, name) for session_id, name in zip(session_ids, names, strict=True)])
-    assert count(resources, "consolidations") == 100
+def test_workspaces_made_by_several_at_once_are_made_once(resources: Resources, alice: Player) -> None:
+    def form(session_id: str, names: Sequence[str]) -> Callable[[], object]:
+        drafts = [Draft("memory_formed", {"text": "t", "workspace": name}) for name in names]
+        return lambda: alice.say(session_id, *drafts)
 
-
-def at_once(acts: list[Callable[[], object]]) -> None:
-    """Runs all at the same moment; raises what any of them raised."""
-    barrier, faults = threading.Barrier(len(acts)), []
-
-    def run(act: Callable[[], object]) -> None:
-        try:
-            barrier.wait(10)
-            act()
-        except Exception as fault:  # noqa: BLE001  a thread's own fault is raised again below
-            faults.append(fault)
-
-    threads = [threading.Thread(target=run, args=(act,)) for act in acts]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    if faults:
-        raise faults[0]
+    for number in range(10):
+        names = [f"w{number}-{letter}" for letter in "abc"]
+        all_well(at_once([form(alice.converse(), names), form(alice.converse(), names[::-1])]))
+    assert count(resources, "workspaces") == count(resources, "memories") == 30
