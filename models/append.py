@@ -14,17 +14,17 @@ from typing import Any
 
 import orjson
 from sqlalchemy import insert, literal_column, select, update
-from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.orm import Session
 
 from models import project, runs
 from models.accounts import Owner
 from models.base import database_time
 from models.errors import Invalid, InvalidState, NotFound, TooLarge
-from models.history import Conversation, Event, ListVersion, Tombstone
+from models.history import Conversation, Event, Tombstone
 from models.ids import is_id, new_id
 from models.payloads import check
 from models.rules import NAME_MAX, activity, clamped, title_of
+from models.versions import touch_list
 
 BATCH_MAX = 1000  # events in one append
 PAYLOAD_MAX = 4 * 1024 * 1024  # bytes of one payload as JSON
@@ -69,7 +69,7 @@ def open_conversation(
     if session_id is not None and db.get(Tombstone, session_id) is not None:
         # Asked after the insert, which waits for a deletion under way: before it, one could slip in between.
         raise InvalidState("session_deleted", "This conversation was deleted, and nothing brings it back.")
-    touch_list(db, owner)
+    touch_list(db, owner.principal_id)
     return conversation
 
 
@@ -121,15 +121,8 @@ def append(
     conversation.last_seq = events[-1].seq
     conversation.updated_at = activity(conversation.updated_at, at or now, now)
     db.flush()
-    touch_list(db, owner)
+    touch_list(db, owner.principal_id)
     return events
-
-
-def touch_list(db: Session, owner: Owner) -> None:
-    """Raises the version of a principal's list: the last lock that any verb takes."""
-    write = upsert(ListVersion).values(principal_id=owner.principal_id, version=1)
-    raised = ListVersion.version + 1
-    db.execute(write.on_conflict_do_update(index_elements=["principal_id"], set_={"version": raised}))
 
 
 def derive_titles(db: Session, limit: int = 1000) -> int:
@@ -149,7 +142,7 @@ def derive_titles(db: Session, limit: int = 1000) -> int:
         settled = update(Conversation).where(Conversation.id == row.id)
         db.execute(settled.values(title=title_of(row.payload.get("content"))))
     for principal_id in sorted({row.principal_id for row in rows}):
-        touch_list(db, Owner(tenant_id="", principal_id=principal_id))
+        touch_list(db, principal_id)
     return len(rows)
 
 

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from models import runs
 from models.accounts import Owner
-from models.append import lock_conversation, touch_list
+from models.append import lock_conversation
 from models.artifacts import Artifact
 from models.base import Base, Id, database_time
 from models.errors import NotFound
@@ -43,6 +43,7 @@ from models.memories import (
     lock_all_workspaces,
 )
 from models.outbox import Owed
+from models.versions import touch_list
 
 # Everything that holds something of a conversation by its `session_id` and goes with it, beside what has a step
 # of its own below. A test walks the catalogue and fails for a table that is in neither.
@@ -111,7 +112,7 @@ def delete_conversation(db: Session, owner: Owner, session_id: str) -> Deleted:
     # Turn the conversation into its tombstone.
     db.expunge(conversation)
     _bury(db, session_id, now)
-    touch_list(db, owner)
+    touch_list(db, owner.principal_id)
     return Deleted(now, memories=memories, files=files)
 
 

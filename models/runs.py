@@ -19,6 +19,7 @@ from models.errors import InvalidState
 from models.history import Conversation, Run
 from models.ids import new_id
 from models.rules import LEASE_DEFAULT, lease_end, lease_over
+from models.versions import touch_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ def start(db: Session, conversation: Conversation, now: datetime, lease_seconds:
     db.add(run)
     conversation.active_run_id = run.id
     db.flush()
+    touch_list(db, conversation.principal_id)  # a row with an active run shows it
     return run
 
 

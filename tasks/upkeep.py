@@ -8,6 +8,7 @@ from models import append, runs
 from models.accounts import Owner
 from models.base import database_time
 from models.errors import Refusal
+from models.versions import touch_list
 from tasks.resources import in_this_process
 
 
@@ -25,7 +26,7 @@ def expire_runs() -> None:
                 runs.refuse_active(db, conversation, database_time(db))
             except Refusal:
                 continue  # deleted, or renewed, in between
-            append.touch_list(db, owner)
+            touch_list(db, principal_id)
 
 
 def derive_titles() -> None:
