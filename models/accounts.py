@@ -119,10 +119,10 @@ def create_user(
     Raises Invalid("email") when the address is malformed or taken.
     """
     local, at, domain = email.partition("@")
-    if not (at and local and domain) or len(email) > 254 or any(c.isspace() or c < " " for c in email):
+    if not (at and local and domain) or len(email) > 254 or not email.isprintable() or " " in email:
         raise Invalid("email", f"{email!r} is not an e-mail address.")
-    if not tenant.strip() or len(tenant) > 200 or "\0" in tenant:
-        raise Invalid("tenant", "A tenant's name has 1 to 200 characters.")
+    if not tenant.strip() or len(tenant) > 200 or not tenant.isprintable():
+        raise Invalid("tenant", "A tenant's name has 1 to 200 printable characters.")
     if find_user(db, email) is not None:
         raise Invalid("email", f"{email} is already a user.")
     now = database_time(db)
@@ -144,12 +144,14 @@ def create_user(
 
 def find_user(db: Session, email: str) -> Principal | None:
     """The principal of that address, or None."""
+    if not email.isprintable():  # such as a NUL or a lone surrogate, which the database cannot be asked about
+        return None
     return db.execute(select(Principal).where(Principal.email == email)).scalar_one_or_none()
 
 
 def user_named(db: Session, email: str) -> Principal:
     """The principal of that address; raises NotFound."""
-    found = find_user(db, email) if "\0" not in email else None
+    found = find_user(db, email)
     if found is None:
         raise NotFound(f"There is no user {email!r}.")
     return found
@@ -173,8 +175,8 @@ def create_token(
         raise Invalid("scope", f"A scope is one of {', '.join(SCOPES)}; not {', '.join(unknown) or 'none'}.")
     if expires_in is not None and not timedelta(0) < expires_in <= timedelta(days=3650):
         raise Invalid("expires_in", "A token's life is more than nothing and at most 3650 days.")
-    if len(name) > 200 or "\0" in name:
-        raise Invalid("name", "A token's name has at most 200 characters.")
+    if len(name) > 200 or not name.isprintable():
+        raise Invalid("name", "A token's name has at most 200 printable characters.")
     now = database_time(db)
     token = Token(
         id=new_id(),
