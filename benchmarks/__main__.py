@@ -12,11 +12,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import history, report, serving
+from benchmarks import deletion, draining, history, report, serving
 from benchmarks.ground import ground
 from blueprints import logs
 
-ALL = {module.NAME: module for module in (history, serving)}
+ALL = {module.NAME: module for module in (history, serving, deletion, draining)}
 
 
 def main() -> int:
