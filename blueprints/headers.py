@@ -18,7 +18,15 @@ POLICY = "; ".join(
     )
 )
 # The RQ dashboard was written with inline scripts and styles: its pages alone get this, behind an operator's sign-in.
-DASHBOARD_POLICY = "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
+DASHBOARD_POLICY = "; ".join(
+    (
+        "default-src 'self'",
+        "script-src 'self' 'unsafe-inline'",
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data:",
+        "frame-ancestors 'none'",
+    )
+)
 DASHBOARD = "/operations/rq/"
 
 

@@ -74,7 +74,7 @@ def open_conversation(
 
 
 def lock_conversation(db: Session, owner: Owner, session_id: str) -> Conversation:
-    """The conversation with its row locked, read afresh. Raises NotFound for a foreign, deleted or missing one alike."""
+    """The conversation with its row locked, read afresh. Raises NotFound for foreign, deleted and missing alike."""
     found = None
     if is_id(session_id):
         mine = select(Conversation).where(

@@ -26,7 +26,7 @@ from models.base import Base, Id, IdKey, IdRef
 
 
 def session_key(*, primary_key: bool = False, nullable: bool = False, index: bool = True) -> Any:
-    """A `session_id` column. It leads the primary key or gets an index of its own, unless `index` says that one follows."""
+    """A `session_id` column: it leads the primary key or gets an index of its own, unless one follows in the table."""
     return mapped_column(
         Id(),
         ForeignKey("sessions.id"),
@@ -52,7 +52,7 @@ class Conversation(Base):
     last_run_id: Mapped[str | None] = mapped_column(Id())
     __table_args__ = (
         # The order of the index itself, so that a page is one walk along it at any depth.
-        Index("ix_sessions_order", principal_id, updated_at.desc(), id.desc()),
+        Index("ix_sessions_order", principal_id, updated_at.desc(), id.desc()),  # noqa: A003  the column above
     )
 
 

@@ -1,4 +1,6 @@
-"""UUIDv7: the one kind of id (RFC 9562, 5.7). `uuid7` is pure; `new_id` is the one place that draws chance and time for it.
+"""UUIDv7: the one kind of id (RFC 9562, 5.7).
+
+`uuid7` is pure; `new_id` is the one place that draws chance and time for it.
 
 Ids sort by when they were made, so that an index grows at its right edge, and their 74 random bits make
 them unguessable.

@@ -1,4 +1,6 @@
-"""Memories of an account's home, what they were made from, and the records of their deletion (ADR 0176; PRODUCT.md 4.1).
+"""Memories of an account's home, what they were made from, and the records of their deletion.
+
+Source: ADR 0176; PRODUCT.md 4.1.
 
 (principal, workspace, dataset, key) is a memory's identity; its key is the SHA-256 of its masked text. The
 same text formed again raises `recorded_at` and keeps the first source. `forget` is the one verb that removes
@@ -37,7 +39,7 @@ class Workspace(Base):
 
 
 class Memory(Base):
-    """One memory. `made_at` is the time of first making; `session_id` and `run_id` name a conversation that formed it."""
+    """One memory. `made_at` is the time of first making; `session_id` and `run_id` name what formed it first."""
 
     __tablename__ = "memories"
     id: Mapped[IdKey]

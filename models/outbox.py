@@ -72,18 +72,20 @@ class Backlog:
 def claim_due(
     db: Session, *, session_id: str | None = None, limit: int = BATCH, waiting_too: bool = False
 ) -> list[str]:
-    """Locks up to `limit` rows, most overdue first, and returns their keys; rows that another worker holds are passed over.
+    """Locks up to `limit` rows, most overdue first, and returns their keys; passes over those another worker holds.
 
     Due rows alone, of one session when it is named; `waiting_too` takes those that back off as well.
     An upload under way is left alone until its reservation runs out.
     """
-    due = Owed.next_attempt_at <= database_time(db)
+    now = select(
+        func.clock_timestamp()
+    ).scalar_subquery()  # asked once, so that the index of due rows is walked
+    due = Owed.next_attempt_at <= now
     wanted = select(Owed.key).where(or_(due, Owed.reserved.is_(False)) if waiting_too else due)
     if session_id is not None:
         wanted = wanted.where(Owed.session_id == session_id)
-    return list(
-        db.scalars(wanted.order_by(Owed.next_attempt_at).limit(limit).with_for_update(skip_locked=True))
-    )
+    claimed = wanted.order_by(Owed.next_attempt_at).limit(limit).with_for_update(skip_locked=True)
+    return list(db.connection().scalars(claimed).all())
 
 
 def settle(db: Session, keys: Sequence[str], failed: Mapping[str, str], chances: Sequence[float]) -> int:
@@ -94,7 +96,7 @@ def settle(db: Session, keys: Sequence[str], failed: Mapping[str, str], chances:
     """
     gone = [key for key in keys if key not in failed] if failed else keys
     if gone:
-        db.execute(delete(Owed).where(Owed.key == any_(_array(gone))))
+        db.connection().execute(delete(Owed).where(Owed.key == any_(_array(gone))))
     if failed:
         now = database_time(db)
         held = db.execute(select(Owed.key, Owed.attempts).where(Owed.key == any_(_array(list(failed)))))

@@ -72,7 +72,7 @@ def refuse_alive(db: Session, conversation: Conversation, now: datetime) -> Run 
 
 
 def renew(db: Session, conversation: Conversation, run_id: str, now: datetime) -> None:
-    """Renews the lease of the active run. Raises InvalidState("run_ended") when the run has ended or its lease is over."""
+    """Renews the active run's lease. Raises InvalidState("run_ended") when it has ended or its lease is over."""
     run = db.get(Run, run_id, populate_existing=True) if conversation.active_run_id == run_id else None
     if run is None or lease_over(now, run.lease_expires_at):
         raise InvalidState(
