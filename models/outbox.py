@@ -19,6 +19,7 @@ from sqlalchemy import (
     Boolean,
     Index,
     Integer,
+    Select,
     Text,
     any_,
     bindparam,
@@ -69,23 +70,30 @@ class Backlog:
     next_attempt_at: datetime | None
 
 
-def claim_due(
-    db: Session, *, session_id: str | None = None, limit: int = BATCH, waiting_too: bool = False
-) -> list[str]:
-    """Locks up to `limit` rows, most overdue first, and returns their keys; passes over those another worker holds.
+def claim_due(db: Session, *, session_id: str | None = None, limit: int = BATCH) -> list[str]:
+    """Locks up to `limit` due rows, most overdue first, and returns their keys; passes over those another worker holds.
 
-    Due rows alone, of one session when it is named; `waiting_too` takes those that back off as well.
-    An upload under way is left alone until its reservation runs out.
+    Of one session when it is named. An upload under way is not due until its reservation runs out.
     """
-    now = select(
-        func.clock_timestamp()
-    ).scalar_subquery()  # asked once, so that the index of due rows is walked
-    due = Owed.next_attempt_at <= now
-    wanted = select(Owed.key).where(or_(due, Owed.reserved.is_(False)) if waiting_too else due)
+    # Asked as a scalar, so that it is asked once and the index of due rows is walked.
+    now = select(func.clock_timestamp()).scalar_subquery()
+    wanted = select(Owed.key).where(Owed.next_attempt_at <= now)
     if session_id is not None:
         wanted = wanted.where(Owed.session_id == session_id)
-    claimed = wanted.order_by(Owed.next_attempt_at).limit(limit).with_for_update(skip_locked=True)
-    return list(db.connection().scalars(claimed).all())
+    return _claimed(db, wanted.order_by(Owed.next_attempt_at), limit)
+
+
+def claim_after(db: Session, key: str, *, limit: int = BATCH) -> list[str]:
+    """Like `claim_due`, for rows that back off too, in the order of their keys from behind `key` on.
+
+    So that a walk through all of them tries each once, whatever the store says of the ones before.
+    """
+    owed = or_(Owed.reserved.is_(False), Owed.next_attempt_at <= database_time(db))
+    return _claimed(db, select(Owed.key).where(Owed.key > key, owed).order_by(Owed.key), limit)
+
+
+def _claimed(db: Session, wanted: Select[str], limit: int) -> list[str]:
+    return list(db.connection().scalars(wanted.limit(limit).with_for_update(skip_locked=True)).all())
 
 
 def settle(db: Session, keys: Sequence[str], failed: Mapping[str, str], chances: Sequence[float]) -> int:

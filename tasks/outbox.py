@@ -8,6 +8,8 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import structlog
@@ -15,7 +17,6 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from models import outbox
-from models.rules import BATCH
 from tasks.queues import later
 from tasks.resources import Resources, in_this_process
 
@@ -35,19 +36,25 @@ class Drained:
     failed: int = 0
 
 
-def drain_batch(
-    resources: Resources, *, session_id: str | None = None, waiting_too: bool = False
-) -> Drained | None:
-    """Claims one batch, lets its bytes go, settles it. None when nothing was due."""
+def drain_batch(resources: Resources, *, session_id: str | None = None) -> Drained | None:
+    """Claims one batch of what is due, lets its bytes go, settles it. None when nothing was due."""
+    with _claiming(resources) as db:
+        keys = outbox.claim_due(db, session_id=session_id)
+        return _let_go(resources, db, keys) if keys else None
+
+
+@contextmanager
+def _claiming(resources: Resources) -> Iterator[Session]:
     with Session(resources.engine) as db, db.begin():
         # A slow store must not cost the claim: the connections' own bound is for forgotten transactions.
         db.execute(text("SET LOCAL idle_in_transaction_session_timeout = '10min'"))
-        keys = outbox.claim_due(db, session_id=session_id, waiting_too=waiting_too)
-        if not keys:
-            return None
-        failed = resources.store.delete(keys)
-        chances = [random.random() for _ in failed]  # noqa: S311  spreads retries, guards nothing
-        gone = outbox.settle(db, keys, failed, chances)
+        yield db
+
+
+def _let_go(resources: Resources, db: Session, keys: Sequence[str]) -> Drained:
+    failed = resources.store.delete(keys)
+    chances = [random.random() for _ in failed]  # noqa: S311  spreads retries, guards nothing
+    gone = outbox.settle(db, keys, failed, chances)
     if failed:
         log.warning("bytes_still_owed", count=len(failed), errors=sorted(set(failed.values())))
     return Drained(gone, len(failed))
@@ -66,19 +73,15 @@ def drain_due(resources: Resources, seconds: float = DRAIN_SECONDS) -> Drained:
 
 
 def drain_all(resources: Resources) -> Drained:
-    """Tries everything owed once, also what backs off: for an operator who has mended the store.
-
-    A failed row moves behind the others, so as many batches as are owed reach each row.
-    """
-    with Session(resources.engine) as db:
-        batches = outbox.backlog(db).owed // BATCH + 1
-    gone = failed = 0
-    for _ in range(batches):
-        batch = drain_batch(resources, waiting_too=True)
-        if batch is None:
-            break
-        gone, failed = gone + batch.gone, failed + batch.failed
-    return Drained(gone, failed)
+    """Tries everything owed once, also what backs off: for an operator who has mended the store."""
+    gone, failed, last = 0, 0, ""
+    while True:
+        with _claiming(resources) as db:
+            keys = outbox.claim_after(db, last)
+            if not keys:
+                return Drained(gone, failed)
+            batch = _let_go(resources, db, keys)
+        gone, failed, last = gone + batch.gone, failed + batch.failed, keys[-1]
 
 
 def drain_soon(resources: Resources, session_id: str, seconds: float) -> bool:

@@ -11,7 +11,17 @@ from sqlalchemy.orm import Session
 from models import outbox
 from models.base import database_time
 from models.ids import new_id
-from models.outbox import Backlog, Owed, backlog, claim_due, give_up, owed_of, settle, unexplained
+from models.outbox import (
+    Backlog,
+    Owed,
+    backlog,
+    claim_after,
+    claim_due,
+    give_up,
+    owed_of,
+    settle,
+    unexplained,
+)
 from models.purge import delete_conversation
 from models.rules import RESERVATION, backoff
 from tasks.resources import Resources
@@ -53,7 +63,17 @@ def test_one_conversations_rows_and_those_that_back_off_can_be_asked_for(
     due, later = owe(resources, 2, mine), owe(resources, 1, mine, due_in=600)
     owe(resources, 2, other)
     assert claim_due(db, session_id=mine) == due
-    assert claim_due(db, session_id=mine, waiting_too=True) == due + later
+    assert set(claim_after(db, "")) > {*due, *later}
+
+
+def test_a_walk_through_all_reaches_each_row_once_in_the_order_of_the_keys(
+    resources: Resources, db: Session
+) -> None:
+    keys = sorted(owe(resources, 5) + owe(resources, 2, due_in=3600))
+    assert claim_after(db, "", limit=4) == keys[:4]
+    settle(db, keys[:4], dict.fromkeys(keys[:4], "unknown"), [0.0] * 4)
+    assert claim_after(db, keys[3], limit=4) == keys[4:]
+    assert claim_after(db, keys[6]) == []
 
 
 def test_two_workers_never_claim_one_row_and_a_dead_one_gives_its_rows_back(resources: Resources) -> None:
@@ -127,11 +147,11 @@ def test_an_upload_under_way_is_left_alone_until_its_time_is_over(
     row = db.scalars(select(Owed)).one()
     assert row.reserved
     assert RESERVATION - timedelta(minutes=1) < row.next_attempt_at - database_time(db) <= RESERVATION
-    assert claim_due(db) == claim_due(db, waiting_too=True) == []
+    assert claim_due(db) == claim_after(db, "") == []
     assert backlog(db).owed == 0
     row.next_attempt_at = database_time(db)
     db.flush()
-    assert claim_due(db) == [uploaded.key]
+    assert claim_due(db) == claim_after(db, "") == [uploaded.key]
     assert backlog(db).owed == 1
 
 
