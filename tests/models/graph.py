@@ -121,6 +121,12 @@ def count(resources: Resources, table: str) -> int:
     return int(rows(resources, f'SELECT count(*) FROM "{table}"')[0][0])
 
 
+def stored(resources: Resources) -> list[str]:
+    """The keys that have bytes, sorted."""
+    listing = resources.store.keys()
+    return sorted(key for key, _ in listing)
+
+
 def dump(resources: Resources) -> dict[str, list[str]]:
     """Every row of every table, as PostgreSQL writes it, sorted."""
     names = sorted(metadata.tables)
