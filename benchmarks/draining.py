@@ -7,6 +7,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from math import ceil
@@ -25,7 +26,7 @@ from tests.s3_server import shared
 
 NAME = "draining"
 FILES, ROUNDS = 20_000, 7
-OBJECTS = 2_500
+OBJECTS = 2_001
 
 _OWE = text(
     "INSERT INTO outbox (key, session_id, next_attempt_at, created_at) "
@@ -111,8 +112,13 @@ def _calls(resources: Resources) -> int:
     bucket = server.bucket()
     held = replace(resources, store=open_store(server.url(bucket), server.aws))
     keys = [new_id() for _ in range(OBJECTS)]
-    for key in keys:
-        server.client.put_object(Bucket=bucket, Key=f"objects/{key}", Body=b"x")
+    with ThreadPoolExecutor(4) as pool:
+        puts = [
+            pool.submit(server.client.put_object, Bucket=bucket, Key=f"objects/{key}", Body=b"x")
+            for key in keys
+        ]
+        for put in puts:
+            put.result()
     _owe(held, keys)
     with server.counting() as seen:
         drained = drain_due(held)
