@@ -12,11 +12,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import deletion, draining, history, report, serving
+from benchmarks import deletion, draining, history, importing, report, serving
 from benchmarks.ground import ground
 from blueprints import logs
 
-ALL = {module.NAME: module for module in (history, serving, deletion, draining)}
+ALL = {module.NAME: module for module in (history, serving, deletion, draining, importing)}
 
 
 def main() -> int:
