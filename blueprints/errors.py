@@ -5,6 +5,8 @@ What is not a Refusal is `internal`: logged with its request id, and never shown
 
 from __future__ import annotations
 
+from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
 import orjson
@@ -92,5 +94,8 @@ def _http(fault: HTTPException) -> Response:
 
 
 def _unknown(fault: Exception) -> Response:
-    log.error("request_failed", path=request.url_rule.rule if request.url_rule else None, exc_info=fault)
+    # Its kind and where it came from; not its message and no variable, which hold whatever a reader sent.
+    frames = [f"{Path(at.filename).name}:{at.lineno} {at.name}" for at in extract_tb(fault.__traceback__)]
+    route = request.url_rule.rule if request.url_rule else None
+    log.error("request_failed", path=route, error=type(fault).__name__, frames=frames[-12:])
     return answer("internal", INTERNAL, {})

@@ -73,6 +73,7 @@ def engine_options(*, reader: bool = False, pool_size: int = 16) -> dict[str, An
         "max_overflow": 8,
         "pool_use_lifo": True,
         "use_native_hstore": False,
+        "hide_parameters": True,  # an error's text reaches logs and failed jobs; what was written must not
         "executemany_mode": "values_plus_batch",  # many rows in one statement, not one statement a row
         "json_serializer": _to_json,
         "json_deserializer": orjson.loads,
