@@ -35,11 +35,9 @@ def resources() -> Resources:
     return cast(Resources, current_app.extensions["allgone"])
 
 
-@contextmanager
-def reading() -> Iterator[Connection]:
-    """A connection for reads of one statement each: autocommit, nothing to end."""
-    with resources().reader.connect() as connection:
-        yield connection
+def reading() -> Connection:
+    """A connection for reads of one statement each, given back by its `with`: autocommit, nothing to end."""
+    return resources().reader.connect()
 
 
 @contextmanager

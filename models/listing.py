@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, DateTime, Integer, bindparam, func, select, tuple_
@@ -22,6 +22,7 @@ from models.history import Conversation, ListVersion
 from models.ids import is_id
 from models.prepared import Prepared
 
+TOP = Position(datetime.max.replace(tzinfo=UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff")  # above every entry
 WINDOW_MAX = 5000  # rows that one poll may be answered with
 
 
@@ -49,9 +50,9 @@ class Page:
 
 
 def page(db: Connection | Session, owner: Owner, limit: int, after: Position | None = None) -> Page:
-    """Up to `limit` entries below `after`, or from the top."""
+    """Up to `limit` entries below `after`, or from the top: the same walk at the same cost."""
     wanted = {"principal_id": owner.principal_id, "limit": limit + 1}
-    rows = _PAGE.rows(db, wanted) if after is None else _PAGE_BELOW.rows(db, wanted | _named(after))
+    rows = _PAGE.rows(db, wanted | _named(after or TOP))
     return Page(_entries(rows[:limit]), more=len(rows) > limit)
 
 
@@ -130,8 +131,7 @@ _index = (
     .order_by(_table.updated_at.desc(), _table.id.desc())
 )
 
-_PAGE = Prepared("list_page", _index.limit(_limit))
-_PAGE_BELOW = Prepared("list_page_below", _index.where(_order < _place).limit(_limit))
+_PAGE = Prepared("list_page", _index.where(_order < _place).limit(_limit))
 _WINDOW = Prepared("list_window", _index.add_columns(_size).limit(func.least(_size + 1, _most + 1)))
 _FOUND = Prepared("list_found", _index.where(_table.id == bindparam("id", type_=Id())).order_by(None))
 _VERSION = Prepared("list_version", select(ListVersion.version).where(ListVersion.principal_id == _principal))

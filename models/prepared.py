@@ -26,7 +26,7 @@ from sqlalchemy.orm import Session
 # Given to each reader's connection: one plan for all values. Ours walk an index whoever asks, so none is better
 # for some values than for others, and weighing that would cost what is to be saved.
 PLANNED_ONCE = "-c plan_cache_mode=force_generic_plan"
-_READY = "prepared"
+_CURSORS = "prepared"  # of a connection: a cursor for each statement that is prepared there
 
 
 class Prepared:
@@ -47,10 +47,11 @@ class Prepared:
         if isinstance(db, Connection):
             driver: Any = db.connection.driver_connection
             if driver.autocommit:
+                held = db.info.setdefault(_CURSORS, {})
                 try:
-                    return self._executed(driver, db.info.setdefault(_READY, set()), values)
+                    return self._executed(driver, held, values)
                 except psycopg2.Error:
-                    db.info.pop(_READY, None)
+                    held.clear()
         return db.execute(self._statement, values).all()
 
     def row(self, db: Connection | Session, values: Mapping[str, Any]) -> Sequence[Any] | None:
@@ -58,12 +59,15 @@ class Prepared:
         rows = self.rows(db, values)
         return rows[0] if rows else None
 
-    def _executed(self, driver: Any, ready: set[str], values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
+    def _executed(
+        self, driver: Any, held: dict[str, Any], values: Mapping[str, Any]
+    ) -> Sequence[Sequence[Any]]:
+        cursor = held.get(self._name)
+        if cursor is None:
+            cursor = driver.cursor()
+            cursor.execute(self._prepare)
+            held[self._name] = cursor
         given = {**self._constants, **values}
-        with driver.cursor() as cursor:
-            if self._name not in ready:
-                cursor.execute(self._prepare)
-                ready.add(self._name)
-            cursor.execute(self._execute, [given[name] for name in self._parameters])
-            rows: Sequence[Sequence[Any]] = cursor.fetchall()
-            return rows
+        cursor.execute(self._execute, [given[name] for name in self._parameters])
+        rows: Sequence[Sequence[Any]] = cursor.fetchall()
+        return rows
