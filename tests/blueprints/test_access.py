@@ -71,7 +71,7 @@ def test_a_cookie_that_we_did_not_sign_names_nobody(client: FlaskClient, app: Fl
     client.get(f"/sign-in/{alice.link()}")
     good = client.get_cookie("allgone")
     assert good is not None
-    for value in ("", "nonsense", good.value[:-2], good.value + "x", "." * 5000, "eyJzaWduX2luIjoxfQ.x.y"):
+    for value in ("", "nonsense", good.value[:-2], good.value + "x", "." * 3000, "eyJzaWduX2luIjoxfQ.x.y"):
         other = app.test_client()
         other.set_cookie("allgone", value)
         assert other.get("/").status_code == 303, value

@@ -24,7 +24,7 @@ from tests.cast import Cast, Player
 from tests.models.graph import count, held_texts, memory_id, rows, traces
 from tests.models.racing import all_well, at_once, wait_for
 
-ROUNDS = 125
+ROUNDS = 100
 Act = Callable[[Session, Owner, str], Any]
 
 
