@@ -131,11 +131,11 @@ def _taken_up(connection: Any, record: Any, _proxy: Any) -> None:
 
 
 def _ids_as_text(connection: Any, _record: Any) -> None:
-    # SQLAlchemy registers a caster that builds a UUID object for each value; ids are only passed on here.
+    # SQLAlchemy registers a caster that builds a UUID object for each value; ids are only passed on here. The
+    # driver's own caster of text is put in its place, since one made with new_type would call Python for each.
     text = psycopg2.extensions.UNICODE
-    psycopg2.extensions.register_type(
-        psycopg2.extensions.new_type(UUID_OIDS, "ID", lambda value, cursor: value), connection
-    )
+    for oid in UUID_OIDS:
+        connection.string_types[oid] = text
     psycopg2.extensions.register_type(
         psycopg2.extensions.new_array_type(UUID_ARRAY_OIDS, "IDS", text), connection
     )

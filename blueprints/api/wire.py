@@ -21,13 +21,21 @@ def time_text(at: datetime) -> str:
     return at.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
+def time_of(at: datetime) -> datetime | str:
+    """What `answered` writes as `time_text` does: left to orjson, which is ten times as fast.
+
+    But for a whole second, whose fraction it would leave out.
+    """
+    return at if at.microsecond else time_text(at)
+
+
 def session_view(entry: Entry) -> dict[str, Any]:
     """SessionView (PRODUCT.md 3.1)."""
     return {
         "id": entry.id,
         "title": entry.title,
-        "created_at": time_text(entry.created_at),
-        "updated_at": time_text(entry.updated_at),
+        "created_at": time_of(entry.created_at),
+        "updated_at": time_of(entry.updated_at),
         "active_run_id": entry.active_run_id,
         "last_run_id": entry.last_run_id,
     }
@@ -40,7 +48,7 @@ def listed(data: Sequence[dict[str, Any]], next_cursor: str | None) -> Response:
 
 def answered(body: Any, status: int = 200) -> Response:
     """A JSON answer that no cache keeps."""
-    response = Response(orjson.dumps(body), status, content_type="application/json")
+    response = Response(orjson.dumps(body, option=orjson.OPT_UTC_Z), status, content_type="application/json")
     response.headers["Cache-Control"] = "no-store"
     return response
 
