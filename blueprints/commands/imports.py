@@ -36,8 +36,10 @@ def import_file(file: Path, email: str, again: bool, as_json: bool) -> None:
             bar.update(task, completed=position, total=total, description=f"Imported {result.imported}")
 
         result = import_export(resources, principal_id, file, again=again, progress=progress)
-    say(as_json, result.document(), *_lines(result))
-    if result.failed and result.failed == result.total:
+    say(as_json, result.document(), *map(_printable, _lines(result)))
+    if result.ended_early:
+        raise click.ClickException(f"{result.ended_early}. Import the file again to go on.")
+    if result.refused:
         raise click.exceptions.Exit(1)
 
 
@@ -54,3 +56,10 @@ def _lines(result: Result) -> list[str]:
     if result.replaced:
         lines.append(f"  {result.replaced} characters that cannot be stored were replaced.")
     return lines
+
+
+def _printable(line: str) -> str:
+    # A title comes from a stranger's file: in a terminal it moves no cursor and sets no colours.
+    return "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in line
+    )
