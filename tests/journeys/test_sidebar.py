@@ -15,7 +15,7 @@ from models.append import Draft
 from tasks.deletion import delete_now
 from tasks.resources import Resources
 from tests.cast import Player
-from tests.journeys.window import POLL, Windows, converse_at, held_back
+from tests.journeys.window import POLL, Held, Windows, converse_at
 
 pytestmark = pytest.mark.browser
 OLDER = re.compile(r"/history/older\?")
@@ -194,17 +194,16 @@ def test_a_late_older_answer_brings_nothing_back(window: Windows, alice: Player)
     reader = window().sign_in(alice)
     alice.converse("Something new")  # so that the poll is answered with a whole list
     doomed = (reader.row("Talk 1").get_attribute("href") or "").rpartition("/")[2]
-    with held_back(reader.page, POLL) as release:
-        with reader.page.expect_request(POLL):
-            reader.page.evaluate("window.dispatchEvent(new Event('focus'))")
-        reader.ask("Talk 1").get_by_role("button", name="Delete everywhere").click()
-        expect(reader.row("Talk 1")).to_have_count(0)
-        reader.watch()
-        with reader.page.expect_response(POLL):
-            release()
-        # It was too old to be taken, and so asked for again.
-        expect(reader.row("Something new")).to_be_visible()
-    assert "Talk 1" not in " ".join(reader.titles())
+    late = Held(reader.page, POLL)
+    reader.page.evaluate("window.dispatchEvent(new Event('focus'))")
+    late.arrive()
+    reader.ask("Talk 1").get_by_role("button", name="Delete everywhere").click()
+    expect(reader.row("Talk 1")).to_have_count(0)
+    reader.watch()
+    with reader.page.expect_response(POLL):
+        late.release()
+    # It was too old to be taken, and so asked for again.
+    expect(reader.row("Something new")).to_be_visible()
     assert f"added c-{doomed}" not in reader.changes()
     assert reader.titles() == ["Something new", "Talk 0", "Talk 2"]
 
@@ -212,17 +211,17 @@ def test_a_late_older_answer_brings_nothing_back(window: Windows, alice: Player)
 def test_a_late_page_brings_nothing_back(window: Windows, alice: Player, resources: Resources) -> None:
     fill(alice, 70)
     reader = window()
-    with held_back(reader.page, OLDER) as release:
-        reader.page.goto(f"{reader.address}/sign-in/{alice.link()}")
-        with reader.page.expect_request(OLDER):
-            reader.nav.locator("li").last.scroll_into_view_if_needed()
-        with Session(alice.engine) as db:
-            gone = str(db.execute(text("SELECT id FROM sessions WHERE title = 'Talk 60'")).scalar_one())
-        delete_now(resources, alice.owner, gone)
-        assert reader.poll() == 200
-        reader.watch()
-        release()
-        expect(reader.row("Talk 69")).to_have_count(1)
+    late = Held(reader.page, OLDER)
+    reader.sign_in_at_once(alice)
+    reader.nav.locator("li").last.scroll_into_view_if_needed()
+    late.arrive()
+    with Session(alice.engine) as db:
+        gone = str(db.execute(text("SELECT id FROM sessions WHERE title = 'Talk 60'")).scalar_one())
+    delete_now(resources, alice.owner, gone)
+    assert reader.poll() == 200
+    reader.watch()
+    late.release()
+    expect(reader.row("Talk 69")).to_have_count(1)
     assert f"added c-{gone}" not in reader.changes()
     assert reader.titles() == [f"Talk {n}" for n in range(70) if n != 60]
 

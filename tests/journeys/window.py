@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page
+from playwright.sync_api import APIResponse, BrowserContext, ConsoleMessage, Locator, Page, Route
 from sqlalchemy.orm import Session
 
 from models import append
@@ -61,9 +60,13 @@ class Window:
 
     def sign_in(self, player: Player) -> Window:
         """Follows a fresh link, and waits until the list is as this reader's zone has it."""
-        self.page.goto(f"{self.address}/sign-in/{player.link()}")
+        self.sign_in_at_once(player)
         self.settle()
         return self
+
+    def sign_in_at_once(self, player: Player) -> None:
+        """Follows a fresh link; waits for no request that the page sends by itself."""
+        self.page.goto(f"{self.address}/sign-in/{player.link()}")
 
     def open(self, path: str) -> Window:
         self.page.goto(self.address + path)
@@ -136,20 +139,19 @@ def converse_at(player: Player, at: datetime, *texts: str) -> str:
         return made.id
 
 
-@contextmanager
-def held_back(page: Page, pattern: re.Pattern[str]) -> Iterator[Callable[[], None]]:
-    """Fetches the next answer to `pattern` at once and keeps it until the yielded function lets it through."""
-    kept: list[Callable[[], None]] = []
+class Held:
+    """Keeps the next answer to `pattern`: fetched from the server at once, and given to the page at `release`."""
 
-    def keep(route: object) -> None:
-        answer = route.fetch()  # type: ignore[attr-defined]
-        kept.append(lambda: route.fulfill(response=answer))  # type: ignore[attr-defined]
+    def __init__(self, page: Page, pattern: re.Pattern[str]) -> None:
+        self._page = page
+        self._kept: list[tuple[Route, APIResponse]] = []
+        page.route(pattern, lambda route: self._kept.append((route, route.fetch())), times=1)
 
-    page.route(pattern, keep, times=1)
+    def arrive(self) -> None:
+        """Waits until the server has answered."""
+        while not self._kept:
+            self._page.wait_for_timeout(10)
 
-    def release() -> None:
-        while not kept:
-            page.wait_for_timeout(10)
-        kept.pop()()
-
-    yield release
+    def release(self) -> None:
+        route, answer = self._kept.pop()
+        route.fulfill(response=answer)
