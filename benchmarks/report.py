@@ -31,7 +31,7 @@ def publish(figures: Sequence[Figure]) -> None:
 def _table(figures: Sequence[Figure]) -> str:
     machine = f"{os.cpu_count()} shared cores, {platform.machine()}, Python {platform.python_version()}"
     rows = [
-        f"Taken on {datetime.now(UTC):%Y-%m-%d} on {machine}.",
+        f"Taken on {datetime.now(UTC):%Y-%m-%d} on {machine}; its load (5 minutes) was {os.getloadavg()[1]:.1f}.",
         "",
         "| benchmark | what | figure | target | met | made of |",
         "|---|---|---|---|---|---|",
