@@ -10,6 +10,7 @@ import time
 
 import structlog
 from flask import Flask, Response, g, request
+from structlog.tracebacks import ExceptionDictTransformer
 
 log = structlog.get_logger()
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -22,7 +23,8 @@ def configure(level: int = logging.INFO) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.dict_tracebacks,
+            # Frames without their variables: those are readers' words, and tokens.
+            structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False)),
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
