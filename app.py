@@ -17,6 +17,7 @@ from blueprints import (
     commands,
     conversation,
     database,
+    doorstep,
     errors,
     headers,
     logs,
@@ -66,5 +67,6 @@ def _assembled(settings: Settings) -> Flask:
     for blueprint in (sidebar.sidebar, conversation.conversation, account.account, api.sessions):
         app.register_blueprint(blueprint)
     operations.mount(app)
+    app.wsgi_app = doorstep.Doorstep(app)  # type: ignore[method-assign,assignment]
     commands.register(app)
     return app

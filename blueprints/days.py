@@ -59,7 +59,11 @@ class Group:
 
 def zone() -> tzinfo:
     """The zone of who asks, as their browser told it; UTC until it has."""
-    name = request.cookies.get(COOKIE)
+    return zone_named(request.cookies.get(COOKIE))
+
+
+def zone_named(name: str | None) -> tzinfo:
+    """The zone of that name; UTC when it is none, or there is none."""
     return _zone(name) if name else UTC
 
 
