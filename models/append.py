@@ -164,24 +164,30 @@ def _stored(field: str, draft: Draft) -> dict[str, Any]:
     if len(size) > PAYLOAD_MAX:
         raise TooLarge(f"{field}.payload has over {PAYLOAD_MAX} bytes.", field=f"{field}.payload")
     if b"\\u0000" in size:
-        refuse_nul(f"{field}.payload", payload)
+        refuse_unstorable(f"{field}.payload", payload)
     return payload
 
 
-def refuse_nul(field: str, value: object) -> None:
-    """Raises Invalid, naming the place, when a NUL is anywhere in a JSON value: PostgreSQL stores none."""
+def refuse_unstorable(field: str, value: object) -> None:
+    """Raises Invalid, naming the place, when a NUL or a lone surrogate is anywhere in a JSON value."""
     stack: list[tuple[str, object]] = [(field, value)]
     while stack:
         place, item = stack.pop()
-        if isinstance(item, str) and "\0" in item:
-            raise Invalid(place, f"{place} holds a NUL character.")
-        if isinstance(item, dict):
+        if isinstance(item, str):
+            _storable(place, item)
+        elif isinstance(item, dict):
             for name, child in item.items():
-                if "\0" in name:
-                    raise Invalid(place, f"A name in {place} holds a NUL character.")
+                _storable(f"A name in {place}", name)
                 stack.append((f"{place}.{name}", child))
-        if isinstance(item, list):
+        elif isinstance(item, list):
             stack.extend((f"{place}[{index}]", child) for index, child in enumerate(item))
+
+
+def _storable(place: str, text: str) -> None:
+    if "\0" in text:
+        raise Invalid(place, f"{place} holds a NUL character.")
+    if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
+        raise Invalid(place, f"{place} holds half of a surrogate pair.")
 
 
 def _numbered(

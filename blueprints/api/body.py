@@ -1,0 +1,56 @@
+"""Reading a JSON body: bounded, whole, and only what JSON means one thing by.
+
+Refused with a sentence: another Content-Type, bytes that are not UTF-8, a name given twice in one object, NaN and
+the infinities, nesting beyond reason, and characters that cannot be stored (NUL, lone surrogates), named by place.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+from flask import request
+from werkzeug.exceptions import UnsupportedMediaType
+
+from models.errors import Invalid
+from models.append import refuse_unstorable
+
+
+class _Twice(ValueError):
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+def json_body() -> Any:
+    """The request's body as JSON; `{}` when there is none. Raises Invalid, or Werkzeug's 413 and 415."""
+    raw = request.get_data(cache=False)
+    if not raw:
+        return {}
+    if request.mimetype != "application/json":
+        raise UnsupportedMediaType
+    try:
+        value = json.loads(raw.decode("utf-8"), object_pairs_hook=_object, parse_constant=_constant)
+    except UnicodeDecodeError:
+        raise Invalid("body", "The body is not UTF-8.") from None
+    except RecursionError:
+        raise Invalid("body", "The body is nested too deeply.") from None
+    except _Twice as fault:
+        raise Invalid("body", f"The name {fault.name[:100]!r} is given twice in one object.") from None
+    except ValueError:
+        raise Invalid("body", "The body is not JSON.") from None
+    if b"\\u" in raw or b"\\U" in raw or b"\0" in raw:
+        refuse_unstorable("body", value)
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise _Twice(next(name for name in names if names.count(name) > 1))
+    return made
+
+
+def _constant(name: str) -> NoReturn:
+    raise ValueError(name)
