@@ -1,0 +1,121 @@
+"""Runs: started by the user's message, written by one worker, ended by it or by its lease (PRODUCT.md 3.1)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from flask import Response
+from pydantic import Field
+
+from blueprints.api import streams, views, wire
+from blueprints.api.contract import Given, operation
+from blueprints.database import resources, transaction
+from models import reading, runs
+from models.accounts import Owner
+from models.append import BATCH_MAX, Draft, append, lock_conversation
+from models.base import database_time
+from models.errors import Invalid, NotFound
+from models.rules import LEASE_DEFAULT, LEASE_MAX, LEASE_MIN
+
+BATCH_BYTES = 16 * 1024 * 1024  # of a batch's body
+OURS = ("artifact_created", "approval_decided")  # types that only their own routes write
+
+
+class Message(Given):
+    content: str | list[dict[str, Any]] = Field(description='A text, or blocks such as {"type": "text", "text": …}.')
+
+
+class NewRun(Given):
+    message: Message
+    lease_s: Annotated[int, Field(ge=LEASE_MIN, le=LEASE_MAX)] = LEASE_DEFAULT
+
+
+class NewEvent(Given):
+    type: str
+    payload: dict[str, Any]
+    parent_id: str | None = Field(None, description="Set on a nested event, such as a sub-agent's.")
+
+
+class Batch(Given):
+    events: Annotated[list[NewEvent], Field(min_length=1, max_length=BATCH_MAX)]
+
+
+class NoBody(Given):
+    """Nothing to say."""
+
+
+@operation(
+    "POST",
+    "/sessions/{session_id}/runs",
+    scope="run.write",
+    body=NewRun,
+    body_max=BATCH_BYTES,
+    answers={201: views.RunView},
+    refuses=("invalid", "not_found", "invalid_state", "too_large"),
+)
+def start_run(owner: Owner, session_id: str, body: NewRun) -> Response:
+    """Append the user's message and start the run that answers it; 409 `active_run_exists` while another is active."""
+    with transaction() as db:
+        conversation = lock_conversation(db, owner, session_id)
+        run = runs.start(db, conversation, database_time(db), body.lease_s)
+        message = Draft("user_message", body.message.model_dump())
+        append(db, owner, session_id, [message], run_id=run.id)
+        view = views.run(run)
+    streams.wake(resources(), session_id)
+    return wire.answered(view, 201)
+
+
+@operation(
+    "GET", "/runs/{run_id}", scope="session.read", answers={200: views.RunView}, refuses=("not_found",)
+)
+def show_run(owner: Owner, run_id: str) -> Response:
+    """A run; its worker reads `cancel_requested` here."""
+    with transaction() as db:
+        return wire.answered(views.run(reading.run(db, owner, run_id)))
+
+
+@operation(
+    "POST",
+    "/runs/{run_id}/events",
+    scope="run.write",
+    body=Batch,
+    body_max=BATCH_BYTES,
+    answers={201: views.Events},
+    refuses=("invalid", "not_found", "invalid_state", "too_large"),
+)
+def append_events(owner: Owner, run_id: str, body: Batch) -> Response:
+    """Append a batch, all or nothing, in order, and renew the lease; 409 `run_ended` once the run has ended."""
+    for index, one in enumerate(body.events):
+        if one.type in OURS:
+            raise Invalid(f"events[{index}].type", f"{one.type} is written by its own route.")
+    drafts = [Draft(one.type, one.payload, one.parent_id) for one in body.events]
+    with transaction() as db:
+        session_id = reading.run(db, owner, run_id).session_id
+        try:
+            written = append(db, owner, session_id, drafts, run_id=run_id)
+        except NotFound:
+            raise NotFound(reading.MISSING_RUN) from None
+    streams.wake(resources(), session_id)
+    data = [views.event(one, session_id, draft.parent_id) for one, draft in zip(written, drafts, strict=True)]
+    return wire.answered(views.listed(data, None), 201)
+
+
+@operation(
+    "POST",
+    "/runs/{run_id}/cancel",
+    scope="run.write",
+    body=NoBody,
+    answers={202: views.RunView},
+    refuses=("invalid", "not_found", "invalid_state"),
+)
+def cancel_run(owner: Owner, run_id: str, body: NoBody) -> Response:
+    """Ask the worker to stop; it sees `cancel_requested` and ends the run itself. 409 `run_ended` when it has."""
+    with transaction() as db:
+        session_id = reading.run(db, owner, run_id).session_id
+        try:
+            conversation = lock_conversation(db, owner, session_id)
+        except NotFound:
+            raise NotFound(reading.MISSING_RUN) from None
+        runs.cancel(db, conversation, run_id, database_time(db))
+        view = views.run(reading.run(db, owner, run_id))
+    return wire.answered(view, 202)
