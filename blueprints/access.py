@@ -15,7 +15,8 @@ from flask_wtf.csrf import CSRFError
 from sqlalchemy import LargeBinary, bindparam, func, select
 from werkzeug.wrappers import Response as BaseResponse
 
-from blueprints.database import reading
+from blueprints.attempts import count_failure
+from blueprints.database import reading, resources
 from blueprints.errors import answer
 from models.accounts import TOKEN_PREFIX, Owner, Principal, SignIn, Token, hashed
 from models.base import Id
@@ -55,13 +56,19 @@ class Reader(NamedTuple):
 
 
 def bearer(scope: str) -> Owner:
-    """Whose token this request carries. Raises Unauthorized, or Forbidden when it lacks `scope`."""
+    """Whose token this request carries; its hash is `g.token_hash` then.
+
+    Raises Unauthorized, RateLimited after too many wrong ones, or Forbidden when it lacks `scope`.
+    """
     kind, _, secret = request.headers.get("Authorization", "").partition(" ")
     row = None
     if kind.lower() == "bearer" and secret.startswith(TOKEN_PREFIX) and len(secret) < 200:
+        g.token_hash = hashed(secret.strip())
         with reading() as connection:
-            row = _TOKEN.row(connection, {"hash": hashed(secret.strip())})
+            row = _TOKEN.row(connection, {"hash": g.token_hash})
     if row is None:
+        if secret:  # a guess, not a caller who forgot
+            count_failure(resources(), request.remote_addr)
         raise Unauthorized("This needs a valid token: Authorization: Bearer TOKEN.")
     tenant_id, principal_id, scopes = row
     if scope not in scopes:

@@ -117,3 +117,10 @@ def request_cancel(db: Session, conversation: Conversation) -> str | None:
     if conversation.active_run_id is not None:
         db.execute(update(Run).where(Run.id == conversation.active_run_id).values(cancel_requested=True))
     return conversation.active_run_id
+
+
+def cancel(db: Session, conversation: Conversation, run_id: str) -> None:
+    """Like `request_cancel`, for one run by name. Raises InvalidState("run_ended") when it is not the active one."""
+    if conversation.active_run_id != run_id:
+        raise InvalidState("run_ended", "This run has ended already.", run_id=run_id)
+    request_cancel(db, conversation)

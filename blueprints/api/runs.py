@@ -116,6 +116,6 @@ def cancel_run(owner: Owner, run_id: str, body: NoBody) -> Response:
             conversation = lock_conversation(db, owner, session_id)
         except NotFound:
             raise NotFound(reading.MISSING_RUN) from None
-        runs.cancel(db, conversation, run_id, database_time(db))
+        runs.cancel(db, conversation, run_id)
         view = views.run(reading.run(db, owner, run_id))
     return wire.answered(view, 202)
