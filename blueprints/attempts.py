@@ -52,4 +52,6 @@ def _local() -> FixedWindowRateLimiter:
 @cache
 def _shared(resources: Resources) -> FixedWindowRateLimiter:
     pool = resources.redis.connection_pool
-    return FixedWindowRateLimiter(RedisStorage("redis://", connection_pool=pool, key_prefix="allgone:attempts"))
+    return FixedWindowRateLimiter(
+        RedisStorage("redis://", connection_pool=pool, key_prefix="allgone:attempts")
+    )

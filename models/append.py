@@ -177,8 +177,8 @@ def refuse_unstorable(field: str, value: object) -> None:
             _storable(place, item)
         elif isinstance(item, dict):
             for name, child in item.items():
-                _storable(f"A name in {place}", name)
-                stack.append((f"{place}.{name}", child))
+                _storable(f"a name in {place or 'the body'}", name)
+                stack.append((f"{place}.{name}" if place else name, child))
         elif isinstance(item, list):
             stack.extend((f"{place}[{index}]", child) for index, child in enumerate(item))
 

@@ -28,7 +28,9 @@ def page(
     """Up to `limit` approvals below the id `below`, newest first; of one state when it is named."""
     wanted = select(Approval).where(Approval.principal_id == owner.principal_id)
     if state is not None:
-        wanted = wanted.where(Approval.decision.is_(None) if state == "pending" else Approval.decision.is_not(None))
+        wanted = wanted.where(
+            Approval.decision.is_(None) if state == "pending" else Approval.decision.is_not(None)
+        )
     if below is not None:
         wanted = wanted.where(Approval.id < below)
     return db.scalars(wanted.order_by(Approval.id.desc()).limit(limit)).all()

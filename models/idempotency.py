@@ -45,7 +45,9 @@ def create(db: Session, owner: Owner, key: str | None) -> str:
     wanted = insert(IdempotencyKey).values(
         principal_id=owner.principal_id, hash=hashed(key), session_id=new_id(), created_at=now
     )
-    made = db.execute(wanted.on_conflict_do_nothing().returning(IdempotencyKey.session_id)).scalar_one_or_none()
+    made = db.execute(
+        wanted.on_conflict_do_nothing().returning(IdempotencyKey.session_id)
+    ).scalar_one_or_none()
     if made is not None:
         return open_conversation(db, owner, session_id=made).id
     session_id: str = db.execute(select(IdempotencyKey.session_id).where(*named)).scalar_one()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Session
 
-from models import append, runs
+from models import append, idempotency, runs
 from models.accounts import Owner
 from models.base import database_time
 from models.errors import Refusal
@@ -36,3 +36,9 @@ def derive_titles() -> None:
         with Session(engine) as db, db.begin():
             if not append.derive_titles(db):
                 return
+
+
+def expire_keys() -> None:
+    """Drops `Idempotency-Key`s of over 24 hours."""
+    with Session(in_this_process().engine) as db, db.begin():
+        idempotency.expire(db)

@@ -6,13 +6,14 @@ from typing import Literal
 
 from flask import Response
 
-from blueprints.api import streams, views, wire
+from blueprints.api import views, wire
 from blueprints.api.contract import Asked, Given, operation
 from blueprints.api.sessions import Cursor, Limit
 from blueprints.database import resources, transaction
 from models import approvals
 from models.accounts import Owner
 from models.rules import PAGE_DEFAULT
+from tasks.news import tell
 
 
 class ApprovalsAsked(Asked):
@@ -56,5 +57,5 @@ def decide_approval(owner: Owner, approval_id: str, body: Decision) -> Response:
     with transaction() as db:
         approval = approvals.decide(db, owner, approval_id, body.decision)
         session_id, view = approval.session_id, views.approval(approval)
-    streams.wake(resources(), session_id)
+    tell(resources(), session_id)
     return wire.answered(view)

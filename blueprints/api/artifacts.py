@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from werkzeug.exceptions import ClientDisconnected, RequestEntityTooLarge
 from werkzeug.http import parse_range_header
 
-from blueprints.api import streams, views, wire
+from blueprints.api import views, wire
 from blueprints.api.contract import Asked, operation
 from blueprints.database import reading, resources, transaction
 from blueprints.errors import problem
@@ -24,6 +24,7 @@ from models.artifacts import Artifact
 from models.bytestore import Missing, Stored
 from models.errors import Invalid, NotFound
 from models.ids import is_id
+from tasks.news import tell
 from tasks.uploads import upload
 
 ARTIFACT_MAX = 16 * 1024**3  # bytes of one artifact
@@ -69,7 +70,7 @@ def create_artifact(owner: Owner, session_id: str, query: ArtifactNamed) -> Resp
         return views.artifact(db.get_one(Artifact, key))
 
     view = upload(resources(), session_id, _body(), write)
-    streams.wake(resources(), session_id)
+    tell(resources(), session_id)
     return wire.answered(view, 201)
 
 
@@ -93,7 +94,9 @@ def read_artifact(owner: Owner, artifact_id: str) -> Response:
         if asked is not None and asked.units == "bytes" and len(asked.ranges) == 1:
             found = asked.range_for_length(size)
             if found is None:
-                refused = problem("invalid", "The range lies beyond the artifact's end.", {"field": "Range"}, 416)
+                refused = problem(
+                    "invalid", "The range lies beyond the artifact's end.", {"field": "Range"}, 416
+                )
                 refused.headers["Content-Range"] = f"bytes */{size}"
                 return refused
             (start, end), status = found, 206

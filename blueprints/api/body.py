@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 from flask import request
 from werkzeug.exceptions import UnsupportedMediaType
 
-from models.errors import Invalid
 from models.append import refuse_unstorable
+from models.errors import Invalid
 
 
 class _Twice(ValueError):
@@ -40,7 +40,7 @@ def json_body() -> Any:
     except ValueError:
         raise Invalid("body", "The body is not JSON.") from None
     if b"\\u" in raw or b"\\U" in raw or b"\0" in raw:
-        refuse_unstorable("body", value)
+        refuse_unstorable("", value)
     return value
 
 

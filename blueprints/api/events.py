@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from flask import Response, request
 from pydantic import Field
-from typing import Annotated
 
 from blueprints.api import streams, views, wire
 from blueprints.api.contract import Asked, operation

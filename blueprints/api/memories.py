@@ -6,6 +6,7 @@ from typing import Annotated
 
 from flask import Response
 from pydantic import Field
+from sqlalchemy.orm import Session
 
 from blueprints.api import views, wire
 from blueprints.api.contract import Asked, Given, operation
@@ -33,7 +34,9 @@ class MemoriesAsked(Asked):
 class NewMemory(Given):
     text: Annotated[str, Field(min_length=1, max_length=TEXT_MAX)]
     workspace: Name = WORKSPACE
-    session_id: str | None = Field(None, description="The conversation that formed it: it goes when that one goes.")
+    session_id: str | None = Field(
+        None, description="The conversation that formed it: it goes when that one goes."
+    )
     run_id: str | None = None
     source: Name = "api"
 
@@ -103,7 +106,7 @@ def delete_memory(owner: Owner, memory_id: str) -> Response:
     return Response(status=204)
 
 
-def _check_run(db: memories.Session, owner: Owner, body: NewMemory) -> None:
+def _check_run(db: Session, owner: Owner, body: NewMemory) -> None:
     if body.session_id is None:
         raise Invalid("run_id", "run_id goes with the session_id of its conversation.")
     if not is_id(body.run_id) or reading.run(db, owner, body.run_id or "").session_id != body.session_id:

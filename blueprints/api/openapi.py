@@ -92,7 +92,8 @@ def _operation(declared: Operation) -> dict[str, Any]:
     told: dict[str, Any] = {
         "operationId": declared.name,
         "summary": words.splitlines()[0],
-        "description": "\n".join(line.strip() for line in words.splitlines()) + f"\n\nScope: `{declared.scope}`.",
+        "description": "\n".join(line.strip() for line in words.splitlines())
+        + f"\n\nScope: `{declared.scope}`.",
         "parameters": [*_in_path(declared), *_in_query(declared), *_in_headers(declared)],
         "responses": {**_answers(declared), **_refusals(declared)},
     }

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from flask import Response
 from pydantic import Field
 
-from blueprints.api import streams, views, wire
+from blueprints.api import views, wire
 from blueprints.api.contract import Given, operation
 from blueprints.database import resources, transaction
 from models import reading, runs
@@ -16,13 +16,16 @@ from models.append import BATCH_MAX, Draft, append, lock_conversation
 from models.base import database_time
 from models.errors import Invalid, NotFound
 from models.rules import LEASE_DEFAULT, LEASE_MAX, LEASE_MIN
+from tasks.news import tell
 
 BATCH_BYTES = 16 * 1024 * 1024  # of a batch's body
 OURS = ("artifact_created", "approval_decided")  # types that only their own routes write
 
 
 class Message(Given):
-    content: str | list[dict[str, Any]] = Field(description='A text, or blocks such as {"type": "text", "text": …}.')
+    content: str | list[dict[str, Any]] = Field(
+        description='A text, or blocks such as {"type": "text", "text": …}.'
+    )
 
 
 class NewRun(Given):
@@ -61,7 +64,7 @@ def start_run(owner: Owner, session_id: str, body: NewRun) -> Response:
         message = Draft("user_message", body.message.model_dump())
         append(db, owner, session_id, [message], run_id=run.id)
         view = views.run(run)
-    streams.wake(resources(), session_id)
+    tell(resources(), session_id)
     return wire.answered(view, 201)
 
 
@@ -95,7 +98,7 @@ def append_events(owner: Owner, run_id: str, body: Batch) -> Response:
             written = append(db, owner, session_id, drafts, run_id=run_id)
         except NotFound:
             raise NotFound(reading.MISSING_RUN) from None
-    streams.wake(resources(), session_id)
+    tell(resources(), session_id)
     data = [views.event(one, session_id, draft.parent_id) for one, draft in zip(written, drafts, strict=True)]
     return wire.answered(views.listed(data, None), 201)
 

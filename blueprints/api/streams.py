@@ -1,11 +1,11 @@
 """Live streams: one thread a process writes to every open stream, so that an idle one costs a socket and no thread.
 
     request → admitted by its route → its socket is taken from the server → the hub
-    append, decision, deletion → `wake` (Redis, a hint) → every process's hub → PostgreSQL (the truth) → sockets
+    append, decision, deletion → tasks/news.py (Redis, a hint) → every process's hub → PostgreSQL (the truth) → sockets
 
 | moment | what the hub does |
 |---|---|
-| a conversation is named by `wake` | reads its events above what each of its streams has, and writes them |
+| a conversation has news | reads its events above what each of its streams has, and writes them |
 | once a second | asks PostgreSQL for the last `seq` of all watched conversations: Redis may lose every hint |
 | every 15 s | a heartbeat; streams whose token ended are closed |
 | the conversation is gone | `session_deleted`, and the stream ends |
@@ -36,13 +36,14 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from blueprints.api import views
+from blueprints.api.wire import time_text
 from models.accounts import Owner, Token
 from models.base import Id
 from models.errors import RateLimited, Refusal
 from models.history import Conversation, Event, Tombstone
+from tasks.news import CHANNEL
 from tasks.resources import Resources
 
-CHANNEL = "allgone:events"
 HEARTBEAT_SECONDS = 15.0
 LOOK_SECONDS = 1.0
 RETRY_MILLISECONDS = 2000
@@ -62,7 +63,6 @@ HEAD = (
 )
 
 log = structlog.get_logger()
-_quiet_until = 0.0
 
 
 @dataclass(eq=False)
@@ -76,17 +76,6 @@ class Stream:
     after: int
     unread: bytearray = field(default_factory=bytearray)
     ending: bool = False
-
-
-def wake(resources: Resources, session_id: str) -> None:
-    """Tells every process that a conversation has news; a hint that may be lost, so it never fails its caller."""
-    global _quiet_until  # noqa: PLW0603  one fuse a process: a Redis that is away costs one time-out in five seconds
-    if time.monotonic() < _quiet_until:
-        return
-    try:
-        resources.redis.publish(CHANNEL, session_id)
-    except RedisError:
-        _quiet_until = time.monotonic() + 5.0
 
 
 def open_stream(owner: Owner, session_id: str, after: int) -> Response:
@@ -104,7 +93,7 @@ def open_stream(owner: Owner, session_id: str, after: int) -> Response:
 
 
 class _Taken(Response):
-    """What a view answers whose socket is not the server's any more: gunicorn takes StopIteration for "nothing to say"."""
+    """What a view answers whose socket was taken: gunicorn reads StopIteration as "nothing more to say"."""
 
     def __call__(self, *_: Any, **__: Any) -> Iterable[bytes]:
         raise StopIteration
@@ -169,7 +158,8 @@ class Hub:
     def _listen(self) -> None:
         while True:
             try:
-                with self._resources.redis.pubsub(ignore_subscribe_messages=True) as heard:
+                listening: Any = self._resources.redis.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
+                with listening as heard:
                     heard.subscribe(CHANNEL)
                     for message in heard.listen():
                         self._put(message["data"].decode())
@@ -255,7 +245,7 @@ class Hub:
         return db.scalars(wanted.order_by(Event.seq).limit(BATCH)).all()
 
     def _say_gone(self, streams: Iterable[Stream], session_id: str, stone: Tombstone | None) -> None:
-        at = None if stone is None else views.time_text(stone.deleted_at)
+        at = None if stone is None else time_text(stone.deleted_at)
         word = orjson.dumps({"session_id": session_id, "deleted_at": at})
         for stream in streams:
             stream.ending = True

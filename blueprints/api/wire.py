@@ -7,13 +7,11 @@ from datetime import datetime
 from typing import Any
 
 import orjson
-from flask import Response, current_app, request
+from flask import Response, current_app
 
 from models import cursor
 from models.accounts import Owner
-from models.errors import Invalid
 from models.listing import Entry
-from models.rules import PAGE_DEFAULT, PAGE_MAX
 
 
 def time_text(at: datetime) -> str:
