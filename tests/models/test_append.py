@@ -412,8 +412,8 @@ def test_run_ended_is_the_last_event_of_its_batch_and_a_runs_own(resources: Reso
     assert count(resources, "events") == 1
 
 
-def test_refuse_nul_names_the_place() -> None:
-    appending.refuse_nul("f", {"a": [1, None, {"b": "fine"}]})
+def test_what_cannot_be_stored_is_named_by_its_place() -> None:
+    appending.refuse_unstorable("f", {"a": [1, None, {"b": "fine"}]})
     with pytest.raises(Invalid) as refusal:
-        appending.refuse_nul("f", {"a": ["x", {"b": "\0"}]})
+        appending.refuse_unstorable("f", {"a": ["x", {"b": "\0"}]})
     assert refusal.value.details == {"field": "f.a[1].b"}
