@@ -8,7 +8,7 @@ from typing import TypeVar
 from sqlalchemy.orm import Session
 
 from models import artifacts, outbox
-from models.bytestore import Stored
+from models.bytestore import Missing, Stored
 from tasks.outbox import drain_later
 from tasks.resources import Resources
 
@@ -24,7 +24,7 @@ def upload(
     """Stores `chunks`, then calls `write(db, key, stored)` in the transaction that claims the key.
 
     Whatever goes wrong, from the first byte to the commit, the bytes are owed a deletion at once. Raises what
-    the store, `chunks` or `write` raise.
+    the store, `chunks` or `write` raise, and InvalidState("upload_expired") when the key was given up meanwhile.
     """
     with Session(resources.engine) as db, db.begin():
         key = artifacts.reserve(db, session_id)
@@ -33,6 +33,9 @@ def upload(
         with Session(resources.engine) as db, db.begin():
             written = write(db, key, stored)
             artifacts.claim(db, key)
+    except Missing:
+        give_up(resources, key)
+        raise artifacts.expired() from None
     except BaseException:
         give_up(resources, key)
         raise

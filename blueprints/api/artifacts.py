@@ -10,20 +10,22 @@ from flask import Response, request
 from pydantic import Field
 from sqlalchemy import select
 from sqlalchemy.orm import Session
-from werkzeug.exceptions import ClientDisconnected, RequestEntityTooLarge
+from werkzeug.exceptions import RequestEntityTooLarge
 from werkzeug.http import parse_range_header
 
 from blueprints.api import views, wire
+from blueprints.api.body import CUT_OFF
 from blueprints.api.contract import Asked, operation
-from blueprints.database import reading, resources, transaction
+from blueprints.database import resources, transaction
 from blueprints.errors import problem
 from models import listing
 from models.accounts import Owner
-from models.append import Draft, append, refuse_unstorable
+from models.append import Draft, append
 from models.artifacts import Artifact
 from models.bytestore import Missing, Stored
 from models.errors import Invalid, NotFound
 from models.ids import is_id
+from models.reading import MISSING_RUN, run
 from tasks.news import tell
 from tasks.uploads import upload
 
@@ -51,9 +53,12 @@ class ArtifactNamed(Asked):
 )
 def create_artifact(owner: Owner, session_id: str, query: ArtifactNamed) -> Response:
     """Store the body's bytes under `name`; an upload that dies, or races a deletion, leaves nothing behind."""
-    refuse_unstorable("name", query.name)
-    with reading() as connection:
-        listing.find(connection, owner, session_id)
+    if not query.name.strip():
+        raise Invalid("name", "name must not be blank.")
+    with transaction() as db:
+        listing.find(db, owner, session_id)
+        if query.run_id is not None and run(db, owner, query.run_id).session_id != session_id:
+            raise NotFound(MISSING_RUN)
     content_type = request.content_type or OCTETS
     if len(content_type) > NAME_MAX or not content_type.isascii() or not content_type.isprintable():
         raise Invalid("Content-Type", f"Content-Type has at most {NAME_MAX} printable ASCII characters.")
@@ -101,7 +106,11 @@ def read_artifact(owner: Owner, artifact_id: str) -> Response:
                 return refused
             (start, end), status = found, 206
     try:
-        chunks = resources().store.open(artifact_id, start, end)
+        if request.method == "HEAD":
+            resources().store.size(artifact_id)
+            chunks: Iterator[bytes] = iter(())
+        else:
+            chunks = resources().store.open(artifact_id, start, end)
     except Missing:
         raise NotFound(MISSING) from None
     response = Response(chunks, status, content_type=content_type)
@@ -139,5 +148,5 @@ def _body() -> Iterator[bytes]:
             if left < 0:
                 raise RequestEntityTooLarge
             yield chunk
-    except (ClientDisconnected, OSError):
+    except CUT_OFF:
         raise Invalid("body", "The body ended before it was whole; nothing was stored.") from None

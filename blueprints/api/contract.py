@@ -11,16 +11,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl
 
 from flask import Blueprint, Response, request
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from blueprints import access
 from blueprints.api.body import json_body
+from models.append import refuse_unstorable
 from models.errors import Invalid
 
 M = TypeVar("M", bound=BaseModel)
 
+FIELD_MAX = 300  # characters of a place that an error names: a name in a body may be of any length
 BODY_MAX = 1024 * 1024  # bytes, where an operation does not say otherwise
 
 v1 = Blueprint("v1", __name__, url_prefix="/v1")
@@ -103,13 +106,18 @@ def serve(declared: Operation, **path: str) -> Response:
 
 
 def _query(model: type[Asked]) -> Asked:
+    try:
+        given = parse_qsl(request.query_string.decode(), keep_blank_values=True, errors="strict")
+    except ValueError:
+        raise Invalid("query", "The query is not UTF-8.") from None
     values: dict[str, str] = {}
-    for name in model.model_fields:
-        held = request.args.getlist(name)
-        if len(held) > 1:
-            raise Invalid(name, f"{name} is given {len(held)} times; give it once.")
-        if held:
-            values[name] = held[0]
+    for name, value in given:
+        if name not in model.model_fields:
+            continue
+        if name in values:
+            raise Invalid(name, f"{name} is given more than once.")
+        refuse_unstorable(name, value)
+        values[name] = value
     return _validated(model, values)
 
 
@@ -118,7 +126,7 @@ def _validated(model: type[M], value: object) -> M:
         return model.model_validate(value)
     except ValidationError as fault:
         first = fault.errors(include_url=False, include_context=False, include_input=False)[0]
-        field = place(first["loc"])
+        field = place(first["loc"])[:FIELD_MAX]
         raise Invalid(field or "body", f"{field or 'The body'}: {first['msg']}.") from None
 
 

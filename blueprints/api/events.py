@@ -9,8 +9,9 @@ from pydantic import Field
 
 from blueprints.api import streams, views, wire
 from blueprints.api.contract import Asked, operation
+from blueprints.database import reading as reading_connection
 from blueprints.database import transaction
-from models import reading
+from models import listing, reading
 from models.accounts import Owner
 from models.errors import Invalid
 
@@ -41,19 +42,22 @@ def list_events(owner: Owner, session_id: str, query: EventsAsked) -> Response:
     """
     if _wants_stream():
         after = _resumed(query.after)
-        with transaction() as db:
-            reading.events(db, owner, session_id, after, 1)  # NotFound before anything is streamed
+        with reading_connection() as connection:
+            listing.find(connection, owner, session_id)  # NotFound before anything is streamed
+        if request.method == "HEAD":
+            return Response(content_type=EVENT_STREAM)
         return streams.open_stream(owner, session_id, after)
     with transaction() as db:
-        rows = reading.events(db, owner, session_id, query.after, query.limit + 1)
-        data = [views.event(row, session_id, row.parent_id) for row in rows[: query.limit]]
-    more = len(rows) > query.limit
-    return wire.listed(data, str(data[-1]["seq"]) if more else None)
+        page = reading.events(db, owner, session_id, query.after, query.limit)
+    data = [views.event(row, session_id, row.parent_id) for row in page.events]
+    return wire.listed(data, str(data[-1]["seq"]) if page.more else None)
 
 
 def _wants_stream() -> bool:
-    accepted = request.accept_mimetypes
-    return accepted.best_match([EVENT_STREAM, "application/json"], "application/json") == EVENT_STREAM
+    # Only who names it: `*/*` is anyone who did not think of a stream that never ends.
+    named = {kind.partition(";")[0].strip().lower(): quality for kind, quality in request.accept_mimetypes}
+    wanted = named.get(EVENT_STREAM, 0)
+    return wanted > 0 and wanted >= named.get("application/json", 0)
 
 
 def _resumed(after: int) -> int:

@@ -19,7 +19,11 @@ from models.rules import LEASE_DEFAULT, LEASE_MAX, LEASE_MIN
 from tasks.news import tell
 
 BATCH_BYTES = 16 * 1024 * 1024  # of a batch's body
-OURS = ("artifact_created", "approval_decided")  # types that only their own routes write
+OURS = {  # types that no client writes
+    "artifact_created": "artifact_created is written by its own route.",
+    "approval_decided": "approval_decided is written by its own route.",
+    "session_deleted": "session_deleted is a stream's last word, and no event.",
+}
 
 
 class Message(Given):
@@ -61,7 +65,7 @@ def start_run(owner: Owner, session_id: str, body: NewRun) -> Response:
     with transaction() as db:
         conversation = lock_conversation(db, owner, session_id)
         run = runs.start(db, conversation, database_time(db), body.lease_s)
-        message = Draft("user_message", body.message.model_dump())
+        message = Draft("user_message", {"content": body.message.content})
         append(db, owner, session_id, [message], run_id=run.id)
         view = views.run(run)
     tell(resources(), session_id)
@@ -90,7 +94,7 @@ def append_events(owner: Owner, run_id: str, body: Batch) -> Response:
     """Append a batch, all or nothing, in order, and renew the lease; 409 `run_ended` once the run has ended."""
     for index, one in enumerate(body.events):
         if one.type in OURS:
-            raise Invalid(f"events[{index}].type", f"{one.type} is written by its own route.")
+            raise Invalid(f"events[{index}].type", OURS[one.type])
     drafts = [Draft(one.type, one.payload, one.parent_id) for one in body.events]
     with transaction() as db:
         session_id = reading.run(db, owner, run_id).session_id
@@ -119,6 +123,6 @@ def cancel_run(owner: Owner, run_id: str, body: NoBody) -> Response:
             conversation = lock_conversation(db, owner, session_id)
         except NotFound:
             raise NotFound(reading.MISSING_RUN) from None
-        runs.cancel(db, conversation, run_id)
+        runs.cancel(db, conversation, run_id, database_time(db))
         view = views.run(reading.run(db, owner, run_id))
     return wire.answered(view, 202)

@@ -15,9 +15,10 @@ from pydantic import Field
 from blueprints.api.contract import View
 from blueprints.api.wire import time_text
 from models.artifacts import Artifact
-from models.history import Approval, Event, Run
+from models.history import Approval, Run
 from models.memories import Memory
 from models.project import Written
+from models.reading import Read
 
 T = TypeVar("T", bound=View)
 Identity = Field(description="UUIDv7", pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
@@ -142,7 +143,7 @@ class Memories(Listed[MemoryView]):
     """A page of memories, newest first."""
 
 
-def event(row: Event | Written, session_id: str, parent_id: str | None) -> dict[str, Any]:
+def event(row: Read | Written, session_id: str, parent_id: str | None) -> dict[str, Any]:
     """EventView of a stored event."""
     return {
         "id": row.id,
