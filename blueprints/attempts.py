@@ -12,6 +12,7 @@ from functools import cache
 from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage, RedisStorage
 from limits.strategies import FixedWindowRateLimiter
+from redis import Redis
 from redis.exceptions import RedisError
 
 from models.errors import RateLimited
@@ -26,7 +27,7 @@ def count_failure(resources: Resources, address: str | None) -> None:
     local = _local()
     limiter = local
     try:
-        limiter = _shared(resources)
+        limiter = _shared(resources.redis)
         allowed = limiter.hit(FAILURES, "token", name)
     except RedisError:
         limiter = local
@@ -50,8 +51,6 @@ def _local() -> FixedWindowRateLimiter:
 
 
 @cache
-def _shared(resources: Resources) -> FixedWindowRateLimiter:
-    pool = resources.redis.connection_pool
-    return FixedWindowRateLimiter(
-        RedisStorage("redis://", connection_pool=pool, key_prefix="allgone:attempts")
-    )
+def _shared(redis: Redis) -> FixedWindowRateLimiter:
+    storage = RedisStorage("redis://", connection_pool=redis.connection_pool, key_prefix="allgone:attempts")
+    return FixedWindowRateLimiter(storage)

@@ -54,6 +54,8 @@ def test_a_foreign_and_a_missing_conversation_cannot_be_told_apart(
     foreign, missing = alice.converse("Hello"), new_id()
     headers = bob.token()
     for method in ("get", "delete"):
-        answers = [getattr(client, method)(f"/v1/sessions/{one}", headers=headers) for one in (foreign, missing)]
+        answers = [
+            getattr(client, method)(f"/v1/sessions/{one}", headers=headers) for one in (foreign, missing)
+        ]
         assert [answer.status_code for answer in answers] == [404, 404]
         assert answers[0].data == answers[1].data
