@@ -97,7 +97,9 @@ def read_artifact(owner: Owner, artifact_id: str) -> Response:
     if wanted and request.headers.get("If-Range", f'"{digest}"') == f'"{digest}"':
         asked = parse_range_header(wanted)
         if asked is not None and asked.units == "bytes" and len(asked.ranges) == 1:
-            found = asked.range_for_length(size)
+            first = asked.ranges[0][0]
+            # RFC 9110 14.1.2: a suffix longer than the whole is the whole.
+            found = (0, size) if size and first < -size else asked.range_for_length(size)
             if found is None:
                 refused = problem(
                     "invalid", "The range lies beyond the artifact's end.", {"field": "Range"}, 416

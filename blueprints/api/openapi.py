@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from blueprints.api import views
+from blueprints.api.artifacts import OCTETS
 from blueprints.api.contract import OPERATIONS, Operation, View
 from blueprints.errors import STATUS
 from models.accounts import SCOPES
@@ -22,11 +23,25 @@ from models.accounts import SCOPES
 VERSION = "0.2.0"
 EVERYWHERE = ("unauthorized", "forbidden")
 PROBLEM = {"$ref": "#/components/schemas/Problem"}
-HEADERS = {
-    "Idempotency-Key": "The same key gives the same conversation for 24 hours.",
-    "Accept": "`text/event-stream` asks for the live stream.",
-    "Last-Event-ID": "The stream resumes above this seq.",
-    "Range": "One range of bytes.",
+HEADERS = {  # what each is for, and its schema; Accept is said by `content`, and OpenAPI ignores it as a parameter
+    "Idempotency-Key": (
+        "The same key gives the same conversation for 24 hours.",
+        {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$"},
+    ),
+    "Last-Event-ID": (
+        "The stream resumes above this seq; a page does not look at it.",
+        {"type": "string", "pattern": "^[0-9]{1,18}$"},
+    ),
+    "Range": ("One range of bytes; what is no such range is answered with the whole.", {"type": "string"}),
+}
+LINKS = {  # what an answer's `id` is good for: operation → (parameter of that one's path, operations)
+    "create_session": (
+        "session_id",
+        ("show_session", "list_events", "start_run", "create_artifact", "delete_session"),
+    ),
+    "start_run": ("run_id", ("show_run", "append_events", "cancel_run")),
+    "create_artifact": ("artifact_id", ("read_artifact",)),
+    "create_memory": ("memory_id", ("delete_memory",)),
 }
 NOTES = {
     "too_large": "A body over its bound.",
@@ -111,7 +126,8 @@ def _operation(declared: Operation) -> dict[str, Any]:
 
 def _in_path(declared: Operation) -> list[dict[str, Any]]:
     names = [part[1:-1] for part in declared.path.split("/") if part.startswith("{")]
-    return [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
+    schema = {"type": "string", "format": "uuid", "description": "UUIDv7; any other text is 404."}
+    return [{"name": name, "in": "path", "required": True, "schema": schema} for name in names]
 
 
 def _in_query(declared: Operation) -> list[dict[str, Any]]:
@@ -122,11 +138,9 @@ def _in_query(declared: Operation) -> list[dict[str, Any]]:
 
 
 def _in_headers(declared: Operation) -> list[dict[str, Any]]:
-    # Accept and Content-Type are said by `content`; OpenAPI ignores them as parameters.
-    named = [name for name in declared.headers if name != "Accept"]
+    named = [(name, *HEADERS[name]) for name in declared.headers if name != "Accept"]
     return [
-        {"name": name, "in": "header", "description": HEADERS[name], "schema": {"type": "string"}}
-        for name in named
+        {"name": name, "in": "header", "description": told, "schema": schema} for name, told, schema in named
     ]
 
 
@@ -143,14 +157,23 @@ def _answers(declared: Operation) -> dict[str, Any]:
             answer["content"] = {"application/json": {"schema": schema}}
             if "Accept" in declared.headers:
                 answer["content"]["text/event-stream"] = {"schema": {"type": "string"}}
+        if status in (200, 201) and declared.name in LINKS:
+            answer["links"] = _links(*LINKS[declared.name])
         told[str(status)] = answer
     return told
 
 
+def _links(parameter: str, operations: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        name: {"operationId": name, "parameters": {f"path.{parameter}": "$response.body#/id"}}
+        for name in operations
+    }
+
+
 def _refusals(declared: Operation) -> dict[str, Any]:
     told: dict[str, Any] = {}
-    extra = ("rate_limited",) if "rate_limited" not in declared.refuses else ()
-    for code in (*EVERYWHERE, *declared.refuses, *extra):
+    bounded = ("too_large",) if declared.body is not None else ()
+    for code in dict.fromkeys((*EVERYWHERE, *declared.refuses, *bounded, "rate_limited")):
         status = str(STATUS[code])
         note = f"`{code}`: {NOTES[code]}"
         if status in told:
@@ -163,6 +186,11 @@ def _refusals(declared: Operation) -> dict[str, Any]:
     if declared.body is not None and not isinstance(declared.body, str):
         told["415"] = {
             "description": "`invalid`: the body is not application/json.",
+            "content": {"application/problem+json": {"schema": PROBLEM}},
+        }
+    if OCTETS in (declared.body, *declared.answers.values()):
+        told["503"] = {
+            "description": "`internal`: the store that keeps files does not answer; nothing was lost or added.",
             "content": {"application/problem+json": {"schema": PROBLEM}},
         }
     return told

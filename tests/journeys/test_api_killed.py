@@ -68,8 +68,8 @@ def test_an_upload_that_is_killed_leaves_nothing_but_what_is_owed_and_a_retry_su
 ) -> None:
     session_id, token = alice.converse(), alice.token()
     path = f"/v1/sessions/{session_id}/artifacts?name=a.bin"
-    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: {token['Authorization']}\r\nContent-Length: 4000000\r\n\r\n"
-    sock = served.raw(head.encode() + b"x" * 2_000_000)
+    said = f"Host: x\r\nAuthorization: {token['Authorization']}\r\nContent-Length: 4000000\r\n\r\n"
+    sock = served.raw(f"POST {path} HTTP/1.1\r\n{said}".encode() + b"x" * 2_000_000)
     wait_for(lambda: count(resources, "outbox") == 1)
     served.kill_workers()
     assert sock.recv(100) == b""
