@@ -40,8 +40,8 @@ def list_events(owner: Owner, session_id: str, query: EventsAsked) -> Response:
     The stream's `id` is `seq`, its `event` the type, its `data` an EventView. A heartbeat comes every 15 seconds;
     `session_deleted` is its last word when the conversation goes.
     """
+    after = _resumed(query.after)
     if _wants_stream():
-        after = _resumed(query.after)
         with reading_connection() as connection:
             listing.find(connection, owner, session_id)  # NotFound before anything is streamed
         if request.method == "HEAD":

@@ -17,7 +17,6 @@ from models.accounts import Owner
 from models.append import lock_conversation
 from models.base import database_time
 from models.errors import Invalid, NotFound
-from models.ids import is_id
 from models.redaction import masked
 from models.rules import NAME_MAX, PAGE_DEFAULT, WORKSPACE
 
@@ -37,7 +36,7 @@ class NewMemory(Given):
     session_id: str | None = Field(
         None, description="The conversation that formed it: it goes when that one goes."
     )
-    run_id: str | None = None
+    run_id: str | None = Field(None, description="The run that formed it; it names the conversation as well.")
     source: Name = "api"
 
 
@@ -73,10 +72,9 @@ def create_memory(owner: Owner, body: NewMemory) -> Response:
     if not text.strip():
         raise Invalid("text", "text must not be blank.")
     with transaction() as db:
-        if body.session_id is not None:
-            lock_conversation(db, owner, body.session_id)
-        if body.run_id is not None:
-            _check_run(db, owner, body)
+        session_id = _conversation(db, owner, body)
+        if session_id is not None:
+            lock_conversation(db, owner, session_id)
         memories.lock_workspaces(db, owner, [body.workspace])
         formed = memories.form(
             db,
@@ -85,7 +83,7 @@ def create_memory(owner: Owner, body: NewMemory) -> Response:
             body.workspace,
             source=body.source,
             now=database_time(db),
-            session_id=body.session_id,
+            session_id=session_id,
             run_id=body.run_id,
         )
         view = views.memory(db.get_one(memories.Memory, formed.memory_id))
@@ -106,8 +104,11 @@ def delete_memory(owner: Owner, memory_id: str) -> Response:
     return Response(status=204)
 
 
-def _check_run(db: Session, owner: Owner, body: NewMemory) -> None:
-    if body.session_id is None:
-        raise Invalid("run_id", "run_id goes with the session_id of its conversation.")
-    if not is_id(body.run_id) or reading.run(db, owner, body.run_id or "").session_id != body.session_id:
+def _conversation(db: Session, owner: Owner, body: NewMemory) -> str | None:
+    """The conversation that formed it, named itself or by its run. Raises NotFound when the two do not agree."""
+    if body.run_id is None:
+        return body.session_id
+    session_id = reading.run(db, owner, body.run_id).session_id
+    if body.session_id not in (None, session_id):
         raise NotFound(reading.MISSING_RUN)
+    return session_id

@@ -29,19 +29,21 @@ HEADERS = {  # what each is for, and its schema; Accept is said by `content`, an
         {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$"},
     ),
     "Last-Event-ID": (
-        "The stream resumes above this seq; a page does not look at it.",
-        {"type": "string", "pattern": "^[0-9]{1,18}$"},
+        "The stream resumes above this seq; a page starts where `after` says.",
+        {"type": "string", "pattern": "^[0-9]{0,18}$"},
     ),
     "Range": ("One range of bytes; what is no such range is answered with the whole.", {"type": "string"}),
 }
-LINKS = {  # what an answer's `id` is good for: operation → (parameter of that one's path, operations)
+LINKS = {  # what an id of an answer is good for: operation → (parameter of a path, place in the answer, operations)
     "create_session": (
         "session_id",
+        "/id",
         ("show_session", "list_events", "start_run", "create_artifact", "delete_session"),
     ),
-    "start_run": ("run_id", ("show_run", "append_events", "cancel_run")),
-    "create_artifact": ("artifact_id", ("read_artifact",)),
-    "create_memory": ("memory_id", ("delete_memory",)),
+    "start_run": ("run_id", "/id", ("show_run", "append_events", "cancel_run")),
+    "create_artifact": ("artifact_id", "/id", ("read_artifact",)),
+    "create_memory": ("memory_id", "/id", ("delete_memory",)),
+    "list_approvals": ("approval_id", "/data/0/id", ("decide_approval",)),
 }
 NOTES = {
     "too_large": "A body over its bound.",
@@ -114,7 +116,7 @@ def _operation(declared: Operation) -> dict[str, Any]:
     }
     if isinstance(declared.body, str):
         told["requestBody"] = {
-            "required": True,
+            "required": False,  # nothing is an artifact of no bytes
             "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
         }
     elif declared.body is not None:
@@ -134,7 +136,16 @@ def _in_query(declared: Operation) -> list[dict[str, Any]]:
     if declared.query is None:
         return []
     properties = declared.query.model_json_schema()["properties"]
-    return [{"name": name, "in": "query", "schema": schema} for name, schema in properties.items()]
+    return [{"name": name, "in": "query", "schema": _said(schema)} for name, schema in properties.items()]
+
+
+def _said(schema: dict[str, Any]) -> dict[str, Any]:
+    # What may be absent is null to the model; a query has no null to say.
+    kinds = [one for one in schema.get("anyOf", []) if one != {"type": "null"}]
+    if len(kinds) != 1:
+        return schema
+    rest = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
+    return {**rest, **kinds[0]}
 
 
 def _in_headers(declared: Operation) -> list[dict[str, Any]]:
@@ -163,9 +174,9 @@ def _answers(declared: Operation) -> dict[str, Any]:
     return told
 
 
-def _links(parameter: str, operations: tuple[str, ...]) -> dict[str, Any]:
+def _links(parameter: str, place: str, operations: tuple[str, ...]) -> dict[str, Any]:
     return {
-        name: {"operationId": name, "parameters": {f"path.{parameter}": "$response.body#/id"}}
+        name: {"operationId": name, "parameters": {f"path.{parameter}": f"$response.body#{place}"}}
         for name in operations
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from flask import Response
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from blueprints.api import views, wire
 from blueprints.api.contract import Given, operation
@@ -15,7 +15,7 @@ from models.accounts import Owner
 from models.append import BATCH_MAX, Draft, append, lock_conversation
 from models.base import database_time
 from models.errors import Invalid, NotFound
-from models.rules import LEASE_DEFAULT, LEASE_MAX, LEASE_MIN
+from models.rules import LEASE_DEFAULT, LEASE_MAX, LEASE_MIN, NAME_MAX
 from tasks.news import tell
 
 BATCH_BYTES = 16 * 1024 * 1024  # of a batch's body
@@ -32,13 +32,18 @@ class Message(Given):
     )
 
 
+def _whole(value: object) -> object:
+    # 60.0 is a whole number to JSON Schema.
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 class NewRun(Given):
     message: Message
-    lease_s: Annotated[int, Field(ge=LEASE_MIN, le=LEASE_MAX)] = LEASE_DEFAULT
+    lease_s: Annotated[int, BeforeValidator(_whole), Field(ge=LEASE_MIN, le=LEASE_MAX)] = LEASE_DEFAULT
 
 
 class NewEvent(Given):
-    type: str
+    type: Annotated[str, Field(min_length=1, max_length=NAME_MAX)]
     payload: dict[str, Any]
     parent_id: str | None = Field(None, description="Set on a nested event, such as a sub-agent's.")
 

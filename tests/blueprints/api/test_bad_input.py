@@ -211,7 +211,6 @@ VALUES: list[tuple[str, Any, str | None]] = [
     (MEMORIES, {"text": "x", "workspace": "\ud800"}, "workspace"),
     (MEMORIES, {"text": "x", "workspace": "w" * 201}, "workspace"),
     (MEMORIES, {"text": "x", "source": None}, "source"),
-    (MEMORIES, {"text": "x", "run_id": "x"}, "run_id"),
 ]
 
 

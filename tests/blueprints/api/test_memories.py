@@ -95,6 +95,8 @@ def test_a_memory_of_a_conversation_goes_with_it_and_moves_no_order(
         {**body, "session_id": bob.converse("theirs")},
         {**body, "run_id": alice.start_run(alice.converse("other"))},
         {**body, "session_id": "x"},
+        {"run_id": "x"},
+        {"run_id": bob.start_run(bob.converse("theirs too"))},
     ):
         assert client.post("/v1/memories", json={**wrong, "text": "new"}, headers=token).status_code == 404
     with resources.engine.begin() as connection:
