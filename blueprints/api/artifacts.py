@@ -14,7 +14,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from werkzeug.http import parse_range_header
 
 from blueprints.api import views, wire
-from blueprints.api.body import CUT_OFF
+from blueprints.api.body import CUT_OFF, check_whole, cut_off
 from blueprints.api.contract import Asked, operation
 from blueprints.database import resources, transaction
 from blueprints.errors import problem
@@ -150,5 +150,6 @@ def _body() -> Iterator[bytes]:
             if left < 0:
                 raise RequestEntityTooLarge
             yield chunk
+        check_whole(ARTIFACT_MAX - left)
     except CUT_OFF:
-        raise Invalid("body", "The body ended before it was whole; nothing was stored.") from None
+        raise cut_off() from None

@@ -37,7 +37,8 @@ def json_body() -> Any:
     try:
         raw = request.get_data(cache=False)
     except CUT_OFF:
-        raise Invalid("body", "The body ended before it was whole, or was framed wrongly.") from None
+        raise cut_off() from None
+    check_whole(len(raw))
     if not raw:
         return {}
     if request.mimetype != "application/json":
@@ -59,6 +60,18 @@ def json_body() -> Any:
     if b"\\u" in raw or b"\\U" in raw or b"\0" in raw:
         refuse_unstorable("", value)
     return value
+
+
+def check_whole(read: int) -> None:
+    """Raises Invalid when fewer bytes came than were announced, which gunicorn passes over in silence."""
+    announced = request.content_length
+    if announced is not None and read < announced:
+        raise cut_off()
+
+
+def cut_off() -> Invalid:
+    """What a caller is told whose body broke off."""
+    return Invalid("body", "The body ended before it was whole, or was framed wrongly. Nothing was stored.")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
