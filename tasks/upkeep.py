@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from models import append, idempotency, runs
@@ -11,10 +12,17 @@ from models.errors import Refusal
 from models.versions import touch_list
 from tasks.resources import in_this_process
 
+ROUNDS = 50  # of overdue runs in one job: a bound, should one of them never be ended
+
 
 def expire_runs() -> None:
     """Ends runs whose lease is over as `expired`, each in its own transaction."""
-    engine = in_this_process().engine
+    for _ in range(ROUNDS):
+        if not _expire_some(in_this_process().engine):
+            return
+
+
+def _expire_some(engine: Engine) -> int:
     with Session(engine) as db:
         late = runs.overdue(db, database_time(db))
     for session_id, principal_id in late:
@@ -27,6 +35,7 @@ def expire_runs() -> None:
             except Refusal:
                 continue  # deleted, or renewed, in between
             touch_list(db, principal_id)
+    return len(late)
 
 
 def derive_titles() -> None:

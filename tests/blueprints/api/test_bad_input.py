@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -136,6 +138,21 @@ RAW = [
     (b"{}", "", 415),
     (b"{" + b" " * (17 * 1024 * 1024) + b"}", "application/json", 413),
 ]
+
+
+@pytest.mark.parametrize("route", [route for route in WITH_ID if route.startswith("GET")])
+def test_foreign_and_missing_take_the_same_time(
+    story: Story, client: FlaskClient, bob: Player, route: str
+) -> None:
+    call, token = story.calls[route], bob.token()
+    calls = (call, elsewhere(call, new_id()))
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(60):
+        for at in (0, 1):
+            began = time.perf_counter()
+            calls[at].by(client, token)
+            times[at].append(time.perf_counter() - began)
+    assert abs(statistics.median(times[0]) - statistics.median(times[1])) < 0.005
 
 
 @pytest.mark.usefixtures("unchanged")
