@@ -66,6 +66,7 @@ class Hub:
         self._lock = threading.Lock()  # of the two above
         self._selector = selectors.DefaultSelector()
         self._look_at = self._beat_at = 0.0
+        self._stopped = threading.Event()
         # Half of the descriptors that this process may have are left to requests, the database and files.
         self._most = min(STREAMS_MAX, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
         self._heard, self._ring = socket.socketpair()
@@ -77,6 +78,10 @@ class Hub:
         """Starts the hub's thread and the one that listens to Redis."""
         threading.Thread(target=self._run, name="streams", daemon=True).start()
         threading.Thread(target=self._listen, name="streams-wake", daemon=True).start()
+
+    def stop(self) -> None:
+        """Ends both threads within a second or two; open streams stay as they are."""
+        self._stopped.set()
 
     def admit(self, owner: Owner) -> None:
         """Keeps a place for one more reader, who must be `add`ed. Raises RateLimited when that is too many."""
@@ -96,23 +101,26 @@ class Hub:
             self._ring.send(b"!")
 
     def _listen(self) -> None:
-        while True:
+        away = ""
+        while not self._stopped.is_set():
             try:
                 listening: Any = self._resources.redis.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
                 with listening as heard:
                     heard.subscribe(CHANNEL)
-                    while True:
+                    away = ""
+                    while not self._stopped.is_set():
                         # Not `listen`, which takes a quiet socket for a dead one.
-                        message = heard.get_message(timeout=HEARTBEAT_SECONDS)
+                        message = heard.get_message(timeout=LOOK_SECONDS)
                         if message is not None:
                             self._put(message["data"].decode(errors="replace"))
             except Exception as fault:  # noqa: BLE001  Redis is away, or said what nobody foresaw: the look covers for it
-                log.warning("streams_deaf", error=type(fault).__name__)
+                if away != (away := type(fault).__name__):
+                    log.warning("streams_deaf", error=away)
                 time.sleep(LOOK_SECONDS)
 
     def _run(self) -> None:
         away = ""
-        while True:
+        while not self._stopped.is_set():
             try:
                 self._turn()
                 away = ""

@@ -23,6 +23,7 @@ def hub(resources: Resources) -> Iterator[Hub]:
     held = Hub(resources)
     held.start()
     yield held
+    held.stop()
     for reader in list(held._readers):  # their conversations go with the test
         reader.sock.close()
 
