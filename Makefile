@@ -1,11 +1,14 @@
 # make run: start Allgone on this machine.  make test: the whole suite.  make check: format, lint, types, imports, tests.
+# make examples: the example integrations, with packages of their own.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUN_READY := $(VENV)/.installed-run
 DEV_READY := $(VENV)/.installed-dev
+EXAMPLES := .venv-examples
+EXAMPLES_READY := $(EXAMPLES)/.installed
 
-.PHONY: run test check format lint lock benchmark clean
+.PHONY: run test check examples format lint lock benchmark clean
 
 run: $(RUN_READY)
 	@exec $(BIN)/flask --app app start
@@ -15,6 +18,11 @@ test: $(DEV_READY)
 
 check: $(DEV_READY) lint
 	$(BIN)/python -m pytest
+
+# The examples' types are checked and their tests run against the product; plain `make test` skips them unless this ran.
+examples: $(DEV_READY) $(EXAMPLES_READY)
+	MYPYPATH=examples $(BIN)/mypy --python-executable $(EXAMPLES)/bin/python examples
+	EXAMPLES_PYTHON=$(EXAMPLES)/bin/python $(BIN)/python -m pytest tests/examples
 
 lint: $(DEV_READY)
 	$(BIN)/ruff format --check .
@@ -51,3 +59,9 @@ $(DEV_READY): requirements.txt requirements-dev.txt requirements.lock | $(VENV)/
 	@echo "Installing what the tests need ..." >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt -c requirements.lock
 	@touch $@ $(RUN_READY)
+
+$(EXAMPLES_READY): examples/requirements.txt examples/requirements.lock | $(VENV)/bin/python
+	@echo "Installing what the examples need (180 MB, a minute or two) ..." >&2
+	@$(PYTHON) -m venv $(EXAMPLES)
+	@$(EXAMPLES)/bin/python -m pip install --quiet --disable-pip-version-check -r examples/requirements.txt -c examples/requirements.lock
+	@touch $@

@@ -63,8 +63,8 @@ def _assembled(settings: Settings) -> Flask:
     Htmx(app)
     csrf = CSRFProtect(app)
     access.register(app)
-    csrf.exempt(api.sessions)  # it takes no cookie, so no other site can ride on one
-    for blueprint in (sidebar.sidebar, conversation.conversation, account.account, api.sessions):
+    csrf.exempt(api.v1)  # it takes no cookie, so no other site can ride on one
+    for blueprint in (sidebar.sidebar, conversation.conversation, account.account, api.v1, api.openapi):
         app.register_blueprint(blueprint)
     operations.mount(app)
     app.wsgi_app = doorstep.Doorstep(app)  # type: ignore[method-assign,assignment]

@@ -7,6 +7,7 @@ the CSRF secret. A token or sign-in that is unknown, expired or revoked is refus
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
@@ -14,10 +15,11 @@ from flask import Flask, Response, current_app, g, make_response, redirect, requ
 from flask.sessions import SecureCookieSessionInterface
 from flask_wtf.csrf import CSRFError
 from itsdangerous import BadSignature
-from sqlalchemy import LargeBinary, bindparam, func, select
+from sqlalchemy import LargeBinary, bindparam, func, select, update
 from werkzeug.wrappers import Response as BaseResponse
 
-from blueprints.database import reading
+from blueprints.attempts import count_failure
+from blueprints.database import reading, resources
 from blueprints.errors import answer
 from models.accounts import TOKEN_PREFIX, Owner, Principal, SignIn, Token, hashed
 from models.base import Id
@@ -29,9 +31,15 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SIGN_IN = "sign_in"
+USE_NOTED = timedelta(minutes=1)  # a busy token is written to once a minute
 _TOKEN = Prepared(
     "access_token",
-    select(Token.tenant_id, Token.principal_id, Token.scopes)
+    select(
+        Token.tenant_id,
+        Token.principal_id,
+        Token.scopes,
+        func.coalesce(Token.last_used_at < func.now() - USE_NOTED, True),
+    )
     .where(Token.hash == bindparam("hash", type_=LargeBinary()), Token.revoked_at.is_(None))
     .where(Token.expires_at.is_(None) | (Token.expires_at > func.now())),
 )
@@ -57,18 +65,36 @@ class Reader(NamedTuple):
 
 
 def bearer(scope: str) -> Owner:
-    """Whose token this request carries. Raises Unauthorized, or Forbidden when it lacks `scope`."""
+    """Whose token this request carries; its hash is `g.token_hash` then.
+
+    Raises Unauthorized, RateLimited after too many wrong ones, or Forbidden when it lacks `scope`.
+    """
     kind, _, secret = request.headers.get("Authorization", "").partition(" ")
     row = None
     if kind.lower() == "bearer" and secret.startswith(TOKEN_PREFIX) and len(secret) < 200:
+        g.token_hash = hashed(secret.strip())
         with reading() as connection:
-            row = _TOKEN.row(connection, {"hash": hashed(secret.strip())})
+            row = _TOKEN.row(connection, {"hash": g.token_hash})
     if row is None:
+        if secret:  # a guess, not a caller who forgot
+            count_failure(resources(), request.remote_addr)
         raise Unauthorized("This needs a valid token: Authorization: Bearer TOKEN.")
-    tenant_id, principal_id, scopes = row
+    tenant_id, principal_id, scopes, note_use = row
+    if note_use:
+        _note_use(g.token_hash)
     if scope not in scopes:
         raise Forbidden(f"This token lacks the scope {scope}.", scope=scope)
     return Owner(tenant_id, principal_id)
+
+
+def _note_use(token_hash: bytes) -> None:
+    unnoted = func.coalesce(Token.last_used_at < func.now() - USE_NOTED, True)
+    # Whoever is noting the same token does it for all: nobody waits for the row.
+    wanted = select(Token.id).where(Token.hash == token_hash, unnoted).with_for_update(skip_locked=True)
+    with reading() as connection:
+        connection.execute(
+            update(Token).where(Token.id.in_(wanted.scalar_subquery())).values(last_used_at=func.now())
+        )
 
 
 def signed_in_id() -> str:

@@ -14,6 +14,7 @@ import structlog
 from flask import Flask, Response, make_response, render_template, request
 from werkzeug.exceptions import HTTPException
 
+from models.bytestore import StoreFault
 from models.errors import Refusal
 
 STATUS = {
@@ -47,6 +48,7 @@ HTTP_DETAILS = {
     415: "The request's Content-Type is not one that this address takes.",
 }
 INTERNAL = "Something broke on our side. Nothing that you asked for was done; try again in a moment."
+STORE_AWAY = "The store that keeps files does not answer. Nothing was lost, and nothing was added; try again."
 
 log = structlog.get_logger()
 
@@ -54,6 +56,7 @@ log = structlog.get_logger()
 def register(app: Flask) -> None:
     """Makes every error of `app` come out in one of the three shapes."""
     app.register_error_handler(Refusal, lambda refusal: answer(refusal.code, refusal.detail, refusal.details))
+    app.register_error_handler(StoreFault, _store_away)
     app.register_error_handler(HTTPException, _http)
     app.register_error_handler(Exception, _unknown)
 
@@ -91,6 +94,11 @@ def _http(fault: HTTPException) -> Response:
     if status == 405 and allowed:
         response.headers["Allow"] = ", ".join(sorted(allowed))
     return response
+
+
+def _store_away(fault: StoreFault) -> Response:
+    log.warning("store_unreachable", fault=fault.fault)
+    return answer("internal", STORE_AWAY, {"retry_after": 5}, 503)
 
 
 def _unknown(fault: Exception) -> Response:

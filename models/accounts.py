@@ -82,6 +82,7 @@ class Token(Base):
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]  # to the minute
 
 
 class SignInLink(Base):

@@ -13,20 +13,22 @@ from datetime import datetime
 from typing import Any
 
 import orjson
-from sqlalchemy import insert, literal_column, select, update
+from sqlalchemy import func, literal_column, select, update
 from sqlalchemy.orm import Session
 
 from models import project, runs
 from models.accounts import Owner
 from models.base import database_time
+from models.bulk import Bulk
 from models.errors import Invalid, InvalidState, NotFound, TooLarge
 from models.history import Conversation, Event, Tombstone
 from models.ids import is_id, new_id
 from models.payloads import check
 from models.rules import NAME_MAX, activity, clamped, title_of
-from models.versions import touch_list
+from models.versions import raising, touch_list
 
 BATCH_MAX = 1000  # events in one append
+_EVENTS = Bulk(Event, ["session_id", "seq", "id", "run_id", "type", "parent_id", "payload", "created_at"])
 PAYLOAD_MAX = 4 * 1024 * 1024  # bytes of one payload as JSON
 
 
@@ -75,16 +77,24 @@ def open_conversation(
 
 def lock_conversation(db: Session, owner: Owner, session_id: str) -> Conversation:
     """The conversation with its row locked, read afresh. Raises NotFound for foreign, deleted and missing alike."""
-    found = None
+    return locked_now(db, owner, session_id)[0]
+
+
+def locked_now(db: Session, owner: Owner, session_id: str) -> tuple[Conversation, datetime]:
+    """Like `lock_conversation`, with the database's time, in one statement.
+
+    The time is read again when the row changed while we waited for it, so it is never before what was written last.
+    """
+    row = None
     if is_id(session_id):
-        mine = select(Conversation).where(
+        mine = select(Conversation, func.clock_timestamp()).where(
             Conversation.id == session_id, Conversation.principal_id == owner.principal_id
         )
-        locked = mine.with_for_update().execution_options(populate_existing=True)
-        found = db.execute(locked).scalar_one_or_none()
-    if found is None:
+        locked = mine.with_for_update(of=Conversation).execution_options(populate_existing=True)
+        row = db.execute(locked).one_or_none()
+    if row is None:
         raise NotFound("There is no such conversation. It may have been deleted.")
-    return found
+    return row[0], row[1]
 
 
 def append(
@@ -105,23 +115,30 @@ def append(
     """
     if not 1 <= len(drafts) <= BATCH_MAX:
         raise Invalid("events", f"A batch has 1 to {BATCH_MAX} events.")
-    stored = [_stored(f"events[{index}]", draft) for index, draft in enumerate(drafts)]
-    conversation = lock_conversation(db, owner, session_id)
-    now = database_time(db)
+    payloads, texts = zip(
+        *(_stored(f"events[{index}]", draft) for index, draft in enumerate(drafts)), strict=True
+    )
+    conversation, now = locked_now(db, owner, session_id)
     if run_id is not None:
         runs.renew(db, conversation, run_id, now)
-    events = _numbered(conversation, drafts, stored, run_id, now)
-    _insert(db, session_id, drafts, events)
+    events = _numbered(conversation, drafts, payloads, run_id, now)
+    _insert(db, session_id, drafts, texts, events)
     project.apply(db, project.Place(owner, session_id, events[0].seq, now), events)
     ended = next((event for event in events if event.type == "run_ended"), None)
     if ended is not None:
         _end(db, conversation, events, ended, now)
-    if conversation.title is None:
-        conversation.title = _title(db, conversation, drafts)
-    conversation.last_seq = events[-1].seq
-    conversation.updated_at = activity(conversation.updated_at, at or now, now)
-    db.flush()
-    touch_list(db, owner.principal_id)
+    moved = (
+        update(Conversation)
+        .where(Conversation.id == session_id)
+        .values(
+            title=_title(db, conversation, drafts) if conversation.title is None else conversation.title,
+            last_seq=events[-1].seq,
+            updated_at=activity(conversation.updated_at, at or now, now),
+        )
+    )
+    # One statement for the row and the version; the row is locked already, so the order of the locks is kept.
+    db.connection().execute(raising(owner.principal_id).add_cte(moved.cte("moved")))
+    db.expire(conversation)
     return events
 
 
@@ -146,7 +163,7 @@ def derive_titles(db: Session, limit: int = 1000) -> int:
     return len(rows)
 
 
-def _stored(field: str, draft: Draft) -> dict[str, Any]:
+def _stored(field: str, draft: Draft) -> tuple[dict[str, Any], str]:
     if not draft.type or len(draft.type) > NAME_MAX or not draft.type.isprintable():
         raise Invalid(f"{field}.type", f"type must be a word of 1 to {NAME_MAX} characters.")
     if draft.parent_id is not None and not is_id(draft.parent_id):
@@ -155,33 +172,40 @@ def _stored(field: str, draft: Draft) -> dict[str, Any]:
         raise Invalid(f"{field}.payload", "payload must be an object.")
     payload = check(f"{field}.payload", draft.type, draft.payload)
     try:
-        size = orjson.dumps(payload)
+        raw = orjson.dumps(payload)
     except (orjson.JSONEncodeError, TypeError):
         raise Invalid(
             f"{field}.payload",
             "payload holds a lone surrogate, a number beyond 64 bits, or is nested too deeply.",
         ) from None
-    if len(size) > PAYLOAD_MAX:
+    if len(raw) > PAYLOAD_MAX:
         raise TooLarge(f"{field}.payload has over {PAYLOAD_MAX} bytes.", field=f"{field}.payload")
-    if b"\\u0000" in size:
-        refuse_nul(f"{field}.payload", payload)
-    return payload
+    if b"\\u0000" in raw:
+        refuse_unstorable(f"{field}.payload", payload)
+    return payload, raw.decode()
 
 
-def refuse_nul(field: str, value: object) -> None:
-    """Raises Invalid, naming the place, when a NUL is anywhere in a JSON value: PostgreSQL stores none."""
+def refuse_unstorable(field: str, value: object) -> None:
+    """Raises Invalid, naming the place, when a NUL or a lone surrogate is anywhere in a JSON value."""
     stack: list[tuple[str, object]] = [(field, value)]
     while stack:
         place, item = stack.pop()
-        if isinstance(item, str) and "\0" in item:
-            raise Invalid(place, f"{place} holds a NUL character.")
-        if isinstance(item, dict):
+        if isinstance(item, str):
+            _storable(place, item)
+        elif isinstance(item, dict):
             for name, child in item.items():
-                if "\0" in name:
-                    raise Invalid(place, f"A name in {place} holds a NUL character.")
-                stack.append((f"{place}.{name}", child))
-        if isinstance(item, list):
+                _storable(place, name)
+                stack.append((f"{place}.{name}" if place else name, child))
+        elif isinstance(item, list):
             stack.extend((f"{place}[{index}]", child) for index, child in enumerate(item))
+
+
+def _storable(place: str, text: str) -> None:
+    """One string: a value, or a name in the object at `place`."""
+    if "\0" in text:
+        raise Invalid(place or "body", f"{place or 'The body'} holds a NUL character.")
+    if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
+        raise Invalid(place or "body", f"{place or 'The body'} holds half of a surrogate pair.")
 
 
 def _numbered(
@@ -204,21 +228,29 @@ def _numbered(
     ]
 
 
-def _insert(db: Session, session_id: str, drafts: Sequence[Draft], events: Sequence[project.Written]) -> None:
-    rows = [
-        {
-            "session_id": session_id,
-            "seq": event.seq,
-            "id": event.id,
-            "run_id": event.run_id,
-            "type": event.type,
-            "parent_id": draft.parent_id,
-            "payload": event.payload,
-            "created_at": event.created_at,
-        }
-        for draft, event in zip(drafts, events, strict=True)
-    ]
-    db.connection().execute(insert(Event), rows)
+def _insert(
+    db: Session,
+    session_id: str,
+    drafts: Sequence[Draft],
+    texts: Sequence[str],
+    events: Sequence[project.Written],
+) -> None:
+    _EVENTS.write(
+        db,
+        [
+            (
+                session_id,
+                event.seq,
+                event.id,
+                event.run_id,
+                event.type,
+                draft.parent_id,
+                text,
+                event.created_at,
+            )
+            for draft, text, event in zip(drafts, texts, events, strict=True)
+        ],
+    )
 
 
 def _end(

@@ -71,7 +71,12 @@ def claim(db: Session, key: str) -> None:
     """
     taken = db.execute(delete(Owed).where(Owed.key == key).returning(Owed.key)).scalar_one_or_none()
     if taken is None:
-        raise InvalidState("upload_expired", "The upload took too long and was given up. Send it again.")
+        raise expired()
+
+
+def expired() -> InvalidState:
+    """What an upload is told whose reservation ran out."""
+    return InvalidState("upload_expired", "The upload took too long and was given up. Send it again.")
 
 
 def artifacts_of(db: Session, owner: Owner, session_id: str) -> list[Artifact]:

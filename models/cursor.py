@@ -18,6 +18,7 @@ from uuid import UUID
 
 from models.errors import InvalidCursor
 
+SESSIONS = "sessions"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LENGTH = 56  # characters of the one valid length: 41 bytes in base64url with padding dropped is 55 or 56
 _BODY = struct.Struct(">Bq16s")
@@ -37,14 +38,14 @@ def signing_key(secret_key: str) -> bytes:
     return hmac.digest(secret_key.encode(), b"allgone cursor v1", sha256)
 
 
-def write(position: Position, principal_id: str, key: bytes) -> str:
-    """The cursor text of a position, for this principal alone."""
+def write(position: Position, principal_id: str, key: bytes, kind: str = SESSIONS) -> str:
+    """The cursor text of a position, for this principal and this kind of list alone."""
     micros = (position.updated_at - EPOCH) // timedelta(microseconds=1)
     body = _BODY.pack(1, micros, UUID(position.id).bytes)
-    return base64.urlsafe_b64encode(body + _tag(body, principal_id, key)).rstrip(b"=").decode()
+    return base64.urlsafe_b64encode(body + _tag(body, principal_id, key, kind)).rstrip(b"=").decode()
 
 
-def read(text: str, principal_id: str, key: bytes) -> Position:
+def read(text: str, principal_id: str, key: bytes, kind: str = SESSIONS) -> Position:
     """The position of a cursor that `write` made for this principal.
 
     Raises InvalidCursor for anything else: cut, changed, another principal's, another product's.
@@ -59,13 +60,13 @@ def read(text: str, principal_id: str, key: bytes) -> Position:
         raise _refused() from None
     # Base64 has spare bits in its last character: only the spelling that `write` chose is taken.
     canonical = base64.urlsafe_b64encode(raw).rstrip(b"=").decode() == text
-    if version != 1 or not canonical or not hmac.compare_digest(tag, _tag(body, principal_id, key)):
+    if version != 1 or not canonical or not hmac.compare_digest(tag, _tag(body, principal_id, key, kind)):
         raise _refused()
     return Position(EPOCH + timedelta(microseconds=micros), str(UUID(bytes=identity)))
 
 
-def _tag(body: bytes, principal_id: str, key: bytes) -> bytes:
-    return hmac.digest(key, body + principal_id.encode(), sha256)[:_TAG]
+def _tag(body: bytes, principal_id: str, key: bytes, kind: str) -> bytes:
+    return hmac.digest(key, body + principal_id.encode() + kind.encode(), sha256)[:_TAG]
 
 
 def _refused() -> InvalidCursor:

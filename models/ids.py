@@ -23,7 +23,8 @@ def uuid7(milliseconds: int, entropy: bytes) -> str:
         raise ValueError("a UUIDv7 needs 48 bits of time and 10 bytes of entropy")
     chance = int.from_bytes(entropy[:10], "big") >> 6  # 74 bits
     high, low = chance >> 62, chance & ((1 << 62) - 1)
-    return str(UUID(int=milliseconds << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low))
+    digits = f"{milliseconds << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def new_id() -> str:

@@ -13,7 +13,7 @@ Lock order, for everyone: session, workspace, list version.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -24,9 +24,10 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from models.accounts import Owner, Principal
-from models.base import Base, Id, IdKey, IdRef
+from models.base import Base, Id, IdKey, IdRef, database_time
+from models.errors import NotFound
 from models.history import session_key
-from models.ids import new_id
+from models.ids import is_id, new_id
 from models.rules import DATASET, copy_time
 
 
@@ -71,6 +72,15 @@ class DeletionRecord(Base):
     key: Mapped[bytes] = mapped_column(primary_key=True)
     deleted_at: Mapped[datetime]
     raised_at: Mapped[datetime]
+
+
+class MemoryTombstone(Base):
+    """That a memory was deleted by its id: what makes a repeated DELETE a success. Holds nothing of it."""
+
+    __tablename__ = "memory_tombstones"
+    memory_id: Mapped[IdKey]
+    principal_id: Mapped[IdRef]
+    deleted_at: Mapped[datetime]
 
 
 class MemoryRejection(Base):
@@ -188,6 +198,39 @@ def form(
         )
     )
     return Formed(memory_id, made=True)
+
+
+def page(
+    db: Session, owner: Owner, limit: int, *, workspace: str | None = None, below: str | None = None
+) -> Sequence[Memory]:
+    """Up to `limit` memories below the id `below`, newest first; of one workspace when it is named."""
+    wanted = select(Memory).where(Memory.principal_id == owner.principal_id)
+    if workspace is not None:
+        wanted = wanted.where(Memory.workspace == workspace)
+    if below is not None:
+        wanted = wanted.where(Memory.id < below)
+    return db.scalars(wanted.order_by(Memory.id.desc()).limit(limit)).all()
+
+
+def delete_memory(db: Session, owner: Owner, memory_id: str) -> bool:
+    """Deletes one memory and what was consolidated from it; True, or False when it was deleted before.
+
+    Raises NotFound for a foreign or missing one alike.
+    """
+    missing = NotFound("There is no such memory. It may have been deleted.")
+    if not is_id(memory_id):
+        raise missing
+    lock_all_workspaces(db, owner)
+    now = database_time(db)
+    mine = select(Memory.id).where(Memory.id == memory_id, Memory.principal_id == owner.principal_id)
+    if forget(db, mine, now):
+        db.add(MemoryTombstone(memory_id=memory_id, principal_id=owner.principal_id, deleted_at=now))
+        db.flush()
+        return True
+    stone = db.get(MemoryTombstone, memory_id)
+    if stone is None or stone.principal_id != owner.principal_id:
+        raise missing
+    return False
 
 
 def held_ids(db: Session, owner: Owner, memory_ids: list[str]) -> set[str]:

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, literal, null, select
+from sqlalchemy import func, literal, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from models.accounts import Owner
 from models.artifacts import Artifact
+from models.bulk import Bulk, json_text
 from models.errors import Invalid
 from models.history import Approval, Checkpoint, Projection, RecallTrace, ToolInvocation
 from models.ids import new_id
@@ -89,9 +90,27 @@ def _base(place: Place, event: Written) -> dict[str, Any]:
     }
 
 
+_CHECKPOINTS = Bulk(Checkpoint, ["session_id", "seq", "run_id", "state", "created_at"])
+_TOOLS = Bulk(
+    ToolInvocation,
+    ["session_id", "call_id", "run_id", "name", "arguments", "output", "status", "created_at"],
+    """
+    ON CONFLICT (session_id, call_id) DO UPDATE SET
+        name = coalesce(excluded.name, tool_invocations.name),
+        arguments = coalesce(excluded.arguments, tool_invocations.arguments),
+        output = coalesce(excluded.output, tool_invocations.output),
+        status = coalesce(nullif(excluded.status, 'called'), tool_invocations.status)
+    """,
+)
+
+
 def _checkpoints(db: Session, place: Place, events: Sequence[Written]) -> None:
-    db.execute(
-        insert(Checkpoint), [{**_base(place, event), "state": event.payload["state"]} for event in events]
+    _CHECKPOINTS.write(
+        db,
+        [
+            (place.session_id, event.seq, event.run_id, json_text(event.payload["state"]), event.created_at)
+            for event in events
+        ],
     )
 
 
@@ -123,30 +142,18 @@ def _tools(db: Session, place: Place, events: Sequence[Written]) -> None:
             "call_id": payload["call_id"],
             "run_id": event.run_id,
             "name": None,
-            "arguments": null(),  # absent, unlike a JSON null that was sent
-            "output": null(),
+            "arguments": None,  # absent, unlike a JSON null that was sent
+            "output": None,
             "status": "called",
             "created_at": event.created_at,
         }
         row = merged.setdefault(payload["call_id"], blank)
         if event.type == "tool_call":
-            row |= {"name": payload["name"], "arguments": payload["arguments"]}
+            row |= {"name": payload["name"], "arguments": json_text(payload["arguments"])}
         else:
-            row |= {"output": payload["output"], "status": payload["status"]}
+            row |= {"output": json_text(payload["output"]), "status": payload["status"]}
             row["name"] = row["name"] or payload.get("name")
-    write = insert(ToolInvocation).values(list(merged.values()))
-    held, new = ToolInvocation, write.excluded
-    db.execute(
-        write.on_conflict_do_update(
-            index_elements=["session_id", "call_id"],
-            set_={
-                "name": func.coalesce(new.name, held.name),
-                "arguments": func.coalesce(new.arguments, held.arguments),
-                "output": func.coalesce(new.output, held.output),
-                "status": func.coalesce(func.nullif(new.status, "called"), held.status),
-            },
-        )
-    )
+    _TOOLS.write(db, [tuple(row.values()) for row in merged.values()])
 
 
 def _approvals(db: Session, place: Place, events: Sequence[Written]) -> None:

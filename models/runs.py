@@ -15,9 +15,9 @@ from datetime import datetime
 from sqlalchemy import Connection, func, select, update
 from sqlalchemy.orm import Session
 
-from models.errors import InvalidState
+from models.errors import InvalidState, NotFound
 from models.history import Conversation, Run
-from models.ids import new_id
+from models.ids import is_id, new_id
 from models.rules import LEASE_DEFAULT, lease_end, lease_over
 from models.versions import touch_list
 
@@ -61,7 +61,10 @@ def refuse_alive(db: Session, conversation: Conversation, now: datetime) -> Run 
     """The active run when its lease is over, not yet ended; None without one. Raises as `refuse_active` does."""
     if conversation.active_run_id is None:
         return None
-    run = db.get_one(Run, conversation.active_run_id, populate_existing=True)
+    run = db.get(Run, conversation.active_run_id, populate_existing=True)
+    if run is None:  # taken away by hand: a row that is missing keeps nobody from deleting
+        conversation.active_run_id = None
+        return None
     if lease_over(now, run.lease_expires_at):
         return run
     raise InvalidState(
@@ -72,12 +75,12 @@ def refuse_alive(db: Session, conversation: Conversation, now: datetime) -> Run 
 
 
 def renew(db: Session, conversation: Conversation, run_id: str, now: datetime) -> None:
-    """Renews the active run's lease. Raises InvalidState("run_ended") when it has ended or its lease is over."""
-    run = db.get(Run, run_id, populate_existing=True) if conversation.active_run_id == run_id else None
-    if run is None or lease_over(now, run.lease_expires_at):
-        raise InvalidState(
-            "run_ended", "This run has ended; nothing more can be written to it.", run_id=run_id
-        )
+    """Renews the active run's lease.
+
+    Raises NotFound for a run that is not this conversation's, InvalidState("run_ended") when it has ended or its
+    lease is over; `status` says how.
+    """
+    run = _active(db, conversation, run_id, now)
     run.lease_expires_at = lease_end(now, run.lease_seconds)
     db.flush()
 
@@ -117,3 +120,30 @@ def request_cancel(db: Session, conversation: Conversation) -> str | None:
     if conversation.active_run_id is not None:
         db.execute(update(Run).where(Run.id == conversation.active_run_id).values(cancel_requested=True))
     return conversation.active_run_id
+
+
+def cancel(db: Session, conversation: Conversation, run_id: str, now: datetime) -> None:
+    """Like `request_cancel`, for one run by name. Raises as `renew` does."""
+    _active(db, conversation, run_id, now)
+    request_cancel(db, conversation)
+
+
+def _active(db: Session, conversation: Conversation, run_id: str, now: datetime) -> Run:
+    run = db.get(Run, run_id, populate_existing=True) if is_id(run_id) else None
+    if run is None or run.session_id != conversation.id:
+        raise NotFound("There is no such run. Its conversation may have been deleted.")
+    if run.status != "running":
+        raise InvalidState(
+            "run_ended",
+            f"This run has ended: {run.status}. Nothing was written.",
+            run_id=run_id,
+            status=run.status,
+        )
+    if lease_over(now, run.lease_expires_at):
+        raise InvalidState(
+            "run_ended",
+            "This run's lease ran out, so it counts as expired. Nothing was written; start a new run.",
+            run_id=run_id,
+            status="expired",
+        )
+    return run

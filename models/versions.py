@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql import Insert, insert
 from sqlalchemy.orm import Session
 
 from models.history import ListVersion
@@ -13,6 +13,11 @@ def touch_list(db: Session, principal_id: str) -> None:
 
     Called in the transaction of whatever a list shows: opening, each append, a run's start, a title, a deletion.
     """
+    db.execute(raising(principal_id))
+
+
+def raising(principal_id: str) -> Insert:
+    """The statement of `touch_list`, for a verb that carries it in one of its own."""
     write = insert(ListVersion).values(principal_id=principal_id, version=1)
     raised = ListVersion.version + 1
-    db.execute(write.on_conflict_do_update(index_elements=["principal_id"], set_={"version": raised}))
+    return write.on_conflict_do_update(index_elements=["principal_id"], set_={"version": raised})

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from models.accounts import Owner
 from models.purge import Deleted, delete_conversation
 from models.rules import INLINE_BUDGET
+from tasks.news import tell
 from tasks.outbox import drain_later, drain_soon
 from tasks.resources import Resources
 
@@ -31,6 +32,7 @@ def delete_now(resources: Resources, owner: Owner, session_id: str, budget: floa
     """
     with Session(resources.engine) as db, db.begin():
         deleted = delete_conversation(db, owner, session_id)
+    tell(resources, session_id)
     owed = False
     if deleted.files:
         owed = not drain_soon(resources, session_id, budget)

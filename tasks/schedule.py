@@ -3,8 +3,9 @@
 | job | every | why |
 |---|---|---|
 | tasks.outbox.drain | 60 s | finds bytes that are owed even if Redis lost everything |
-| tasks.upkeep.expire_runs | 5 s | a dead worker locks nobody out |
+| tasks.upkeep.expire_runs | each tick | a dead worker locks nobody out: the shortest lease is 5 s |
 | tasks.upkeep.derive_titles | 1 h | titles of conversations older than the title's write path |
+| tasks.upkeep.expire_keys | 1 h | an Idempotency-Key is kept 24 hours |
 
 A turn is a row in PostgreSQL, taken in the transaction that also enqueues, so any number of schedulers may run
 and a turn that Redis refused is not lost.
@@ -31,8 +32,9 @@ from tasks.resources import Resources, from_environment, open_resources
 TICK_SECONDS = 2.0
 ENTRIES: Sequence[tuple[str, timedelta]] = (
     ("tasks.outbox.drain", timedelta(seconds=60)),
-    ("tasks.upkeep.expire_runs", timedelta(seconds=5)),
+    ("tasks.upkeep.expire_runs", timedelta(seconds=1)),
     ("tasks.upkeep.derive_titles", timedelta(hours=1)),
+    ("tasks.upkeep.expire_keys", timedelta(hours=1)),
 )
 
 log = structlog.get_logger()

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from models import append, runs
+from models import append, idempotency, runs
 from models.accounts import Owner
 from models.base import database_time
 from models.errors import Refusal
 from models.versions import touch_list
 from tasks.resources import in_this_process
 
+ROUNDS = 50  # of overdue runs in one job: a bound, should one of them never be ended
+
 
 def expire_runs() -> None:
     """Ends runs whose lease is over as `expired`, each in its own transaction."""
-    engine = in_this_process().engine
+    for _ in range(ROUNDS):
+        if not _expire_some(in_this_process().engine):
+            return
+
+
+def _expire_some(engine: Engine) -> int:
     with Session(engine) as db:
         late = runs.overdue(db, database_time(db))
     for session_id, principal_id in late:
@@ -27,6 +35,7 @@ def expire_runs() -> None:
             except Refusal:
                 continue  # deleted, or renewed, in between
             touch_list(db, principal_id)
+    return len(late)
 
 
 def derive_titles() -> None:
@@ -36,3 +45,9 @@ def derive_titles() -> None:
         with Session(engine) as db, db.begin():
             if not append.derive_titles(db):
                 return
+
+
+def expire_keys() -> None:
+    """Drops `Idempotency-Key`s of over 24 hours."""
+    with Session(in_this_process().engine) as db, db.begin():
+        idempotency.expire(db)

@@ -24,6 +24,8 @@ OTHERWISE = {
     "outbox": "keeps the session's id until its last bytes are gone",
     "tombstones": "what remains",
     "deletion_records": "hashes of masked texts, 180 days",
+    "memory_tombstones": "ids of memories that were deleted one by one, so that a repetition is a success",
+    "idempotency_keys": "two ids and a hash for 24 hours, so that a retried create revives nothing",
 }
 # Names of columns that hold an id of a conversation or of something that is made in one.
 DERIVED = (

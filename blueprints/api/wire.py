@@ -7,13 +7,11 @@ from datetime import datetime
 from typing import Any
 
 import orjson
-from flask import Response, current_app, request
+from flask import Response, current_app
 
 from models import cursor
 from models.accounts import Owner
-from models.errors import Invalid
 from models.listing import Entry
-from models.rules import PAGE_DEFAULT, PAGE_MAX
 
 
 def time_text(at: datetime) -> str:
@@ -53,33 +51,24 @@ def answered(body: Any, status: int = 200) -> Response:
     return response
 
 
-def argument(name: str) -> str | None:
-    """A query argument given at most once. Raises Invalid."""
-    values = request.args.getlist(name)
-    if len(values) > 1:
-        raise Invalid(name, f"{name} is given {len(values)} times; give it once.")
-    return values[0] if values else None
-
-
-def limit() -> int:
-    """`limit` from 1 to 200, 50 when absent. Raises Invalid."""
-    text = argument("limit")
-    if text is None:
-        return PAGE_DEFAULT
-    if not (text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= PAGE_MAX):
-        raise Invalid("limit", f"limit must be a whole number from 1 to {PAGE_MAX}.")
-    return int(text)
-
-
-def after(owner: Owner) -> cursor.Position | None:
-    """The position of `cursor`, or None when absent. Raises InvalidCursor."""
-    text = argument("cursor")
+def position(owner: Owner, text: str | None) -> cursor.Position | None:
+    """The position of a cursor of the sessions' list, or None without one. Raises InvalidCursor."""
     return None if text is None else cursor.read(text, owner.principal_id, cursor_key())
 
 
-def next_cursor(owner: Owner, entry: Entry) -> str:
-    """The cursor of what comes below `entry`."""
-    return cursor.write(entry.position, owner.principal_id, cursor_key())
+def next_cursor(owner: Owner, last: cursor.Position) -> str:
+    """The cursor of what comes below `last` in the sessions' list."""
+    return cursor.write(last, owner.principal_id, cursor_key())
+
+
+def below(owner: Owner, text: str | None, kind: str) -> str | None:
+    """The id that a cursor of a list by id names, or None without one. Raises InvalidCursor."""
+    return None if text is None else cursor.read(text, owner.principal_id, cursor_key(), kind).id
+
+
+def id_cursor(owner: Owner, last: str, kind: str) -> str:
+    """The cursor of what comes below the id `last` in a list by id."""
+    return cursor.write(cursor.Position(cursor.EPOCH, last), owner.principal_id, cursor_key(), kind)
 
 
 def cursor_key() -> bytes:

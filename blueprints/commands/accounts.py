@@ -93,6 +93,7 @@ def list_tokens(email: str, as_json: bool) -> None:
                 "created_at": _time(one.created_at),
                 "expires_at": _time(one.expires_at),
                 "revoked_at": _time(one.revoked_at),
+                "last_used_at": _time(one.last_used_at),
             }
             for one in accounts.tokens_of(db, accounts.user_named(db, email))
         ]

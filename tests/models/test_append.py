@@ -378,26 +378,37 @@ def test_run_ended_ends_the_run_and_makes_it_the_last_one(
     assert entry.updated_at == run.ended_at
 
 
-@pytest.mark.parametrize("why", ["ended", "overdue", "another", "foreign", "malformed"])
-def test_a_run_that_is_not_the_active_one_writes_nothing(resources: Resources, cast: Cast, why: str) -> None:
-    alice = cast.alice
+@pytest.mark.parametrize(("why", "status"), [("ended", "cancelled"), ("overdue", "expired")])
+def test_a_run_that_is_over_writes_nothing_and_is_told_how_it_ended(
+    resources: Resources, alice: Player, why: str, status: str
+) -> None:
     session_id = alice.converse("go")
     run_id = alice.start_run(session_id)
     if why == "ended":
         alice.say(session_id, Draft("run_ended", {"status": "cancelled"}), run_id=run_id)
-    elif why == "overdue":
+    else:
         with resources.engine.begin() as connection:
             connection.execute(update(Run).values(lease_expires_at=Run.created_at))
-    elif why == "another":
-        run_id = alice.start_run(alice.converse("other"))
-    elif why == "foreign":
-        run_id = cast.mallory.start_run(cast.mallory.converse("theirs"))
-    else:
-        run_id = "no id"
     unchanged = dump(resources)
     with pytest.raises(InvalidState) as refusal:
         alice.say(session_id, Draft("note", {}), run_id=run_id)
-    assert refusal.value.details == {"reason": "run_ended", "run_id": run_id}
+    assert refusal.value.details == {"reason": "run_ended", "run_id": run_id, "status": status}
+    assert dump(resources) == unchanged
+
+
+@pytest.mark.parametrize("why", ["another", "foreign", "malformed"])
+def test_a_run_of_another_conversation_is_not_there(resources: Resources, cast: Cast, why: str) -> None:
+    alice = cast.alice
+    session_id = alice.converse("go")
+    alice.start_run(session_id)
+    run_id = {
+        "another": lambda: alice.start_run(alice.converse("other")),
+        "foreign": lambda: cast.mallory.start_run(cast.mallory.converse("theirs")),
+        "malformed": lambda: "no id",
+    }[why]()
+    unchanged = dump(resources)
+    with pytest.raises(NotFound):
+        alice.say(session_id, Draft("note", {}), run_id=run_id)
     assert dump(resources) == unchanged
 
 
@@ -412,8 +423,8 @@ def test_run_ended_is_the_last_event_of_its_batch_and_a_runs_own(resources: Reso
     assert count(resources, "events") == 1
 
 
-def test_refuse_nul_names_the_place() -> None:
-    appending.refuse_nul("f", {"a": [1, None, {"b": "fine"}]})
+def test_what_cannot_be_stored_is_named_by_its_place() -> None:
+    appending.refuse_unstorable("f", {"a": [1, None, {"b": "fine"}]})
     with pytest.raises(Invalid) as refusal:
-        appending.refuse_nul("f", {"a": ["x", {"b": "\0"}]})
+        appending.refuse_unstorable("f", {"a": ["x", {"b": "\0"}]})
     assert refusal.value.details == {"field": "f.a[1].b"}
