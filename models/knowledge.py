@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ARRAY, BigInteger, Integer, Text, UniqueConstraint
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import ARRAY, BigInteger, Integer, Text, UniqueConstraint, func, insert, literal, select
+from sqlalchemy.orm import Mapped, Session, mapped_column
 
+from models.accounts import Owner
 from models.base import Base, Id, IdKey, IdRef
 from models.history import session_key
+from models.ids import new_id
 
 
 class KnowledgeDocument(Base):
@@ -42,3 +44,28 @@ class SkillRevision(Base):
     authoring_run_id: Mapped[str | None] = mapped_column(Id())
     created_at: Mapped[datetime]
     __table_args__ = (UniqueConstraint("principal_id", "name", "revision"),)
+
+
+def publish_skill(
+    db: Session, owner: Owner, name: str, body: str, session_id: str, run_id: str | None, at: datetime
+) -> None:
+    """Publishes the next revision of a skill, written by a run of a conversation."""
+    mine = SkillRevision.principal_id == owner.principal_id
+    # Two conversations that publish one skill at once queue up here instead of failing on its number.
+    db.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(owner.principal_id + name, 0))))
+    newest = select(func.coalesce(func.max(SkillRevision.revision), literal(0))).where(
+        mine, SkillRevision.name == name
+    )
+    db.execute(
+        insert(SkillRevision).values(
+            id=new_id(),
+            tenant_id=owner.tenant_id,
+            principal_id=owner.principal_id,
+            name=name,
+            revision=db.execute(newest).scalar_one() + 1,
+            body=body,
+            session_id=session_id,
+            authoring_run_id=run_id,
+            created_at=at,
+        )
+    )

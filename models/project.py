@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, literal, select
+from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -20,8 +20,7 @@ from models.artifacts import Artifact
 from models.bulk import Bulk, json_text
 from models.errors import Invalid
 from models.history import Approval, Checkpoint, Projection, RecallTrace, ToolInvocation
-from models.ids import new_id
-from models.knowledge import KnowledgeDocument, SkillRevision
+from models.knowledge import KnowledgeDocument, publish_skill
 from models.memories import (
     Consolidation,
     ConsolidationInput,
@@ -266,28 +265,8 @@ def _documents(db: Session, place: Place, events: Sequence[Written]) -> None:
 
 def _skills(db: Session, place: Place, events: Sequence[Written]) -> None:
     for event in events:
-        name = event.payload["name"]
-        mine = SkillRevision.principal_id == place.owner.principal_id
-        # Two conversations that publish one skill at once queue up here instead of failing on its number.
-        db.execute(
-            select(func.pg_advisory_xact_lock(func.hashtextextended(place.owner.principal_id + name, 0)))
-        )
-        newest = select(func.coalesce(func.max(SkillRevision.revision), literal(0))).where(
-            mine, SkillRevision.name == name
-        )
-        db.execute(
-            insert(SkillRevision).values(
-                id=new_id(),
-                tenant_id=place.owner.tenant_id,
-                principal_id=place.owner.principal_id,
-                name=name,
-                revision=db.execute(newest).scalar_one() + 1,
-                body=event.payload["body"],
-                session_id=place.session_id,
-                authoring_run_id=event.run_id,
-                created_at=event.created_at,
-            )
-        )
+        name, body = event.payload["name"], event.payload["body"]
+        publish_skill(db, place.owner, name, body, place.session_id, event.run_id, event.created_at)
 
 
 APPLIED: Sequence[tuple[tuple[str, ...], Callable[[Session, Place, Sequence[Written]], None]]] = (

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 
 from flask import Blueprint, Response, request
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from blueprints import access
 from blueprints.api.body import json_body
@@ -33,6 +33,17 @@ class Given(BaseModel):
     """What a caller sends: nothing is coerced, and a name that is not known is refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+
+def _whole(value: object) -> object:
+    # Only plain digits: the model's own reading would take "1.0", " 5" and digits of other scripts too.
+    if isinstance(value, str) and not (value.isascii() and value.isdigit() and len(value) <= 20):
+        raise ValueError("it is not a whole number")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
+"""A whole number in a query."""
 
 
 class Asked(BaseModel):
@@ -116,7 +127,8 @@ def _query(model: type[Asked]) -> Asked:
             continue
         if name in values:
             raise Invalid(name, f"{name} is given more than once.")
-        refuse_unstorable(name, value)
+        if name != "cursor":  # which has its own refusal
+            refuse_unstorable(name, value)
         values[name] = value
     return _validated(model, values)
 

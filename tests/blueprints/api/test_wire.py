@@ -85,7 +85,7 @@ def test_arguments_that_nobody_asked_for_change_nothing(client: FlaskClient, ali
     alice.converse("a")
     plain, odd = (
         client.get(f"/v1/sessions{query}", headers=alice.token())
-        for query in ("", "?offset=1&principal_id=x&%FF=%FE")
+        for query in ("", "?offset=1&principal_id=x")
     )
     assert plain.data == odd.data
 
