@@ -27,6 +27,7 @@ from blueprints import (
 from models.cursor import signing_key
 from models.errors import Misconfigured
 from models.settings import Settings
+from tasks.logs import configure as configure_logs
 from tasks.resources import from_environment
 
 BODY_MAX = 1024 * 1024  # bytes of a request's body, where a route does not say otherwise
@@ -45,8 +46,9 @@ def create_app(settings: Settings | None = None) -> Flask:
 
 
 def _assembled(settings: Settings) -> Flask:
-    logs.configure()
+    configure_logs()
     app = Flask(__name__)
+    app.url_map.merge_slashes = False  # another spelling of an address is no address
     app.config.update(access.cookie_settings(settings.secret_key, settings.https))
     app.config["PERMANENT_SESSION_LIFETIME"] = timedelta(days=30)
     app.config["MAX_CONTENT_LENGTH"] = BODY_MAX

@@ -25,7 +25,14 @@ def sign_in_page() -> str:
 
 @account.get("/sign-in/<secret>")
 def follow_link(secret: str) -> BaseResponse | Response:
-    """Consumes the link and signs its user in; while another user is signed in here, asks first."""
+    """Consumes the link and signs its user in; while another user is signed in here, asks first.
+
+    What only looks (HEAD, a scanner's or a browser's prefetch) consumes nothing.
+    """
+    if request.method == "HEAD" or "prefetch" in request.headers.get(
+        "Sec-Purpose", request.headers.get("Purpose", "")
+    ):
+        return Response(status=204)
     reader = access.reader()
     with transaction() as db:
         whose = accounts.link_owner(db, secret)

@@ -8,10 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 import structlog
 from flask import Flask, Response, make_response, render_template, request
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from werkzeug.exceptions import HTTPException
 
 from models.bytestore import StoreFault
@@ -48,6 +50,9 @@ HTTP_DETAILS = {
     415: "The request's Content-Type is not one that this address takes.",
 }
 INTERNAL = "Something broke on our side. Nothing that you asked for was done; try again in a moment."
+DATABASE_AWAY = (
+    "The database does not answer just now. Nothing that you asked for was done; try again in a moment."
+)
 STORE_AWAY = "The store that keeps files does not answer. Nothing was lost, and nothing was added; try again."
 
 log = structlog.get_logger()
@@ -58,6 +63,8 @@ def register(app: Flask) -> None:
     app.register_error_handler(Refusal, lambda refusal: answer(refusal.code, refusal.detail, refusal.details))
     app.register_error_handler(StoreFault, _store_away)
     app.register_error_handler(HTTPException, _http)
+    app.after_request(_from_here)
+    app.register_error_handler(DBAPIError, _database_away)
     app.register_error_handler(Exception, _unknown)
 
 
@@ -94,6 +101,21 @@ def _http(fault: HTTPException) -> Response:
     if status == 405 and allowed:
         response.headers["Allow"] = ", ".join(sorted(allowed))
     return response
+
+
+def _from_here(response: Response) -> Response:
+    # Flask redirects an address spelled otherwise by the Host header, which is never believed: the path is enough.
+    there = urlsplit(response.headers.get("Location", ""))
+    if there.netloc:
+        response.headers["Location"] = urlunsplit(("", "", there.path, there.query, ""))
+    return response
+
+
+def _database_away(fault: DBAPIError) -> Response:
+    if not (fault.connection_invalidated or isinstance(fault, OperationalError | InterfaceError)):
+        return _unknown(fault)
+    log.warning("database_unreachable", error=type(fault.orig).__name__)
+    return answer("internal", DATABASE_AWAY, {"retry_after": 2}, 503)
 
 
 def _store_away(fault: StoreFault) -> Response:

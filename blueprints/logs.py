@@ -1,36 +1,16 @@
-"""Structured logs: one event a line, with the request's id; no title, text, key or token in any (PRODUCT.md 8)."""
+"""A request in the log: its id on every line that it causes, and a line of its own when it changed something."""
 
 from __future__ import annotations
 
-import logging
 import re
 import secrets
-import sys
 import time
 
 import structlog
 from flask import Flask, Response, g, request
-from structlog.tracebacks import ExceptionDictTransformer
 
 log = structlog.get_logger()
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-
-
-def configure(level: int = logging.INFO) -> None:
-    """JSON lines on standard error, for our own events of at least `level`."""
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            # Frames without their variables: those are readers' words, and tokens.
-            structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False)),
-            structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=False,
-    )
 
 
 def register(app: Flask) -> None:
@@ -41,6 +21,9 @@ def register(app: Flask) -> None:
         given = request.headers.get("X-Request-Id", "")
         g.request_id = given if _ID.fullmatch(given) else secrets.token_hex(8)
         g.began = time.perf_counter()
+        # So that whatever this request logs, wherever, can be joined to it.
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(request_id=g.request_id)
 
     @app.after_request
     def end(response: Response) -> Response:
@@ -50,7 +33,6 @@ def register(app: Flask) -> None:
         if request.method not in {"GET", "HEAD"} or response.status_code >= 500:
             log.info(
                 "request",
-                request_id=request_id,
                 method=request.method,
                 route=request.url_rule.rule if request.url_rule else None,
                 status=response.status_code,

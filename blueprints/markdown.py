@@ -23,10 +23,8 @@ from pygments.util import ClassNotFound
 
 SCHEMES = ("http", "https", "mailto")
 REL = "noopener noreferrer nofollow"
-TEXT_MAX = (
-    100_000  # characters; a longer text is shown as it is, since the time that Markdown takes has no bound
-)
-CODE_MAX = 20_000  # characters of a block that is highlighted
+TEXT_MAX = 50_000  # characters; a longer text is shown as it is, since Markdown's time has no bound
+CODE_MAX = 10_000  # characters of a block that is highlighted
 MESSAGE_HEADING = 2  # the level of the heading that a message stands under
 
 _formatter: HtmlFormatter[str] = HtmlFormatter(nowrap=True)

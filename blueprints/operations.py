@@ -105,7 +105,7 @@ def _store() -> str:
     try:
         resources().store.check()
     except StoreFault as fault:
-        return str(fault)
+        return str(fault) if access.is_operator() else fault.fault  # the sentence names folders and buckets
     return "ok"
 
 

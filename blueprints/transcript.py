@@ -15,17 +15,18 @@ import orjson
 from markupsafe import Markup
 
 from blueprints.markdown import rendered, verbatim
+from models.rules import texts
 from models.transcript import Said
 
 SHOWN_MAX = 20_000  # characters of a tool's arguments or output that are shown
-MARKDOWN_MAX = 500_000  # characters of one page that are read as Markdown; what comes after is shown as it is
+MARKDOWN_MAX = 200_000  # characters of one page that are read as Markdown; what comes after is shown as it is
 SPEAKERS = {"user_message": "You", "assistant_message": "Assistant"}
 SILENT = frozenset({"checkpoint", "projected"})  # a worker's own book-keeping
 
 
 @dataclass(slots=True)
 class Item:
-    """One thing in the transcript. `kind` is message, tool or note; the rest is what that kind has."""
+    """One thing in the transcript. `kind` is message, tool, reasoning or note; the rest is what that kind has."""
 
     kind: str
     seq: int
@@ -60,6 +61,8 @@ def items(events: Sequence[Said]) -> list[Item]:
                 result = Item("tool", event.seq, event.created_at, name=_word(payload, "name") or "tool")
                 shown.append(result)
             result.output, result.status = _shown(payload.get("output")), _word(payload, "status")
+        elif event.type == "reasoning":
+            shown.append(Item("reasoning", event.seq, event.created_at, output=_shown(_spoken(payload))))
         elif event.type not in SILENT:
             shown.append(Item("note", event.seq, event.created_at, blocks=[_note(event.type, payload)]))
     return shown
@@ -112,6 +115,10 @@ def _note(kind: str, payload: Mapping[str, Any]) -> str:
         case "run_ended":
             return f"Run {_word(payload, 'status')}"
     return kind.replace("_", " ").capitalize()
+
+
+def _spoken(payload: Mapping[str, Any]) -> str:
+    return "\n\n".join(texts(payload.get("content")))
 
 
 def _word(payload: Mapping[str, Any], name: str) -> str:

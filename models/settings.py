@@ -28,7 +28,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from dotenv import dotenv_values
 
@@ -98,7 +98,7 @@ def load(environ: Mapping[str, str], env_file: Path | None = None) -> Settings:
         owner_email=_email("OWNER_EMAIL", values.get("OWNER_EMAIL") or "owner@localhost"),
         embedded_database=not values.get("DATABASE_URL"),
         embedded_redis=not values.get("REDIS_URL"),
-        aws={name: value for name, value in values.items() if name.startswith("AWS_")},
+        aws=_aws(values),
     )
 
 
@@ -255,3 +255,13 @@ def _secret_key(values: Mapping[str, str], data_dir: Path) -> str:
 def _public_url(values: Mapping[str, str], host: str, port: int) -> str:
     given = values.get("PUBLIC_URL")
     return addresses.public_url(given) if given else addresses.local_url(host, port)
+
+
+def _aws(values: Mapping[str, str]) -> dict[str, str]:
+    held = {name: value for name, value in values.items() if name.startswith("AWS_")}
+    for name, value in held.items():
+        if name.startswith("AWS_ENDPOINT_URL") and value:
+            parts = urlsplit(value)
+            if parts.scheme not in {"http", "https"} or not parts.netloc:
+                raise Misconfigured(f"{name} must start with http:// or https:// and name a host")
+    return held

@@ -26,6 +26,7 @@ from sqlalchemy.orm import Session
 
 from models import schedule
 from models.errors import Misconfigured
+from tasks.logs import configure
 from tasks.queues import enqueue
 from tasks.resources import Resources, from_environment, open_resources
 
@@ -76,6 +77,7 @@ def main() -> int:
     except Misconfigured as fault:
         print(fault, file=sys.stderr)  # noqa: T201  a start that fails says so in one line
         return 1
+    configure()
     run(resources, stop)
     return 0
 

@@ -12,6 +12,7 @@ from rq import Worker
 from rq.serializers import JSONSerializer
 
 from models.errors import Misconfigured
+from tasks.logs import configure
 from tasks.queues import open_queue, open_redis
 from tasks.resources import from_environment
 
@@ -23,6 +24,7 @@ def main() -> int:
     except Misconfigured as fault:
         print(fault, file=sys.stderr)  # noqa: T201  a start that fails says so in one line
         return 1
+    configure()
     redis = open_redis(settings.redis_url)
     worker = Worker(
         [open_queue(redis)],

@@ -108,7 +108,8 @@ def serve(declared: Operation, **path: str) -> Response:
     """One request of an operation: who asks, what is asked, the answer. Raises Refusal."""
     owner = access.bearer(declared.scope)
     request.max_content_length = declared.body_max
-    given: dict[str, Any] = dict(path)
+    # Some clients print ids in capitals; a 404 would make their mirrors prune what is there.
+    given: dict[str, Any] = {name: value.lower() for name, value in path.items()}
     if declared.query is not None:
         given["query"] = _query(declared.query)
     if isinstance(declared.body, type):

@@ -65,7 +65,7 @@ def document_json() -> Response:
     return Response(document_bytes(), content_type="application/json")
 
 
-@openapi.get("/")
+@openapi.get("/docs")
 def reference() -> str:
     """The readable page."""
     return render_template("reference.html", document=document())

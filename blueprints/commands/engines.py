@@ -7,15 +7,18 @@ from contextlib import suppress
 
 import click
 from flask.cli import with_appcontext
+from redis.exceptions import RedisError
 from sqlalchemy.orm import Session
 
 from blueprints.commands.terminal import held, json_option, refusing, say
 from models import accounts, migrations
 from models.base import open_engine
-from models.errors import Invalid
+from models.bytestore import StoreFault, open_store
+from models.errors import Invalid, Misconfigured
 from models.settings import Settings
 from tasks.embedded import reach_engines
 from tasks.processes import run_product
+from tasks.queues import open_redis
 from tasks.store import make_store
 
 
@@ -25,7 +28,7 @@ from tasks.store import make_store
 def start() -> None:
     """Start engines, web, worker and scheduler; print one line when all is ready."""
     settings = held().settings
-    run_product(settings, lambda: _migrate(settings), lambda: _sign_in_url(settings))
+    run_product(settings, lambda: _prepare(settings), lambda: _sign_in_url(settings))
 
 
 @click.group("db")
@@ -50,6 +53,19 @@ def sign_in_url(settings: Settings, db: Session, principal: accounts.Principal) 
     secret = secrets.token_urlsafe(32)
     accounts.create_link(db, principal, secret)
     return f"{settings.public_url}/sign-in/{secret}"
+
+
+def _prepare(settings: Settings) -> None:
+    """What a start needs before its processes: the schema, and a queue and a store that answer, or their names."""
+    _migrate(settings)
+    try:
+        open_redis(settings.redis_url).ping()
+    except RedisError as fault:
+        raise Misconfigured(f"REDIS_URL: Redis does not answer: {type(fault).__name__}") from None
+    try:
+        open_store(settings.object_store_url, settings.aws, make=False).check()
+    except StoreFault as fault:
+        raise Misconfigured(f"OBJECT_STORE_URL: {fault.sentence}") from None
 
 
 def _migrate(settings: Settings) -> None:

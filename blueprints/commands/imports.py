@@ -53,6 +53,8 @@ def _lines(result: Result) -> list[str]:
         lines.append(f"  and {len(result.failures) - SHOWN} more; --json names each.")
     if result.skips:
         lines.append("  Skipped conversations were deleted here; --again imports them.")
+    if result.files_left:
+        lines.append(f"  {result.files_left} files are damaged or too large; only their names were kept.")
     if result.replaced:
         lines.append(f"  {result.replaced} characters that cannot be stored were replaced.")
     return lines

@@ -14,10 +14,10 @@ from flask.cli import with_appcontext
 from redis.exceptions import RedisError
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
-from blueprints import logs
 from models.errors import Misconfigured, Refusal
 from models.migrations import at_head
 from tasks.embedded import reach_engines
+from tasks.logs import configure as configure_logs
 from tasks.resources import Resources
 
 P = ParamSpec("P")
@@ -41,7 +41,7 @@ def _quiet(view: Callable[P, R]) -> Callable[P, R]:
     @wraps(view)
     def without_events(*args: P.args, **kwargs: P.kwargs) -> R:
         # Who typed the command reads its answer; the events of a server are for its log.
-        logs.configure(logging.WARNING)
+        configure_logs(logging.WARNING)
         return view(*args, **kwargs)
 
     return without_events
@@ -86,7 +86,9 @@ def _on_engines(view: Callable[P, R]) -> Callable[P, R]:
                 migrated = False
             if not migrated:
                 raise click.ClickException(
-                    "The database is not at this release's schema. Run: flask --app app db upgrade"
+                    f"Nothing of this release was started on {held().settings.data_dir} yet, or its database is of "
+                    "another one. Run: make run, or flask --app app db upgrade; ALLGONE_DATA_DIR and PORT say which "
+                    "installation a command means."
                 )
             try:
                 return view(*args, **kwargs)

@@ -49,6 +49,7 @@ class Result:
     skipped: int = 0
     failed: int = 0
     replaced: int = 0
+    files_left: int = 0
     ended_early: str = ""
     failures: list[dict[str, str]] = field(default_factory=list)
     skips: list[dict[str, str]] = field(default_factory=list)
@@ -73,6 +74,7 @@ class Result:
             "failures": self.failures,
             "skips": self.skips,
             "replaced_characters": self.replaced,
+            "files_left": self.files_left,
             "ended_early": self.ended_early or None,
         }
 
@@ -148,6 +150,7 @@ def _import_one(
         if written.outcome == "imported":
             result.imported += 1
             result.replaced += parsed.replaced
+            result.files_left += written.files_left
         elif written.outcome == "already_there":
             result.already_there += 1
         else:

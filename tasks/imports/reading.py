@@ -48,6 +48,8 @@ def read_export(path: Path) -> Export:
     """The conversations of the file at `path`. Raises `UnknownExport` when it is none that can be imported."""
     try:
         if not path.is_file():
+            if path.exists() and not path.is_dir():
+                raise UnknownExport("it is no regular file; save it as one first")
             raise UnknownExport("it is a folder, not a file" if path.is_dir() else "there is no such file")
         return Export(path)
     except OSError as error:

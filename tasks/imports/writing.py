@@ -55,6 +55,7 @@ class Written:
 
     outcome: str
     reason: str = ""
+    files_left: int = 0  # attachments whose bytes were damaged or over a bound: only their names are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,7 @@ def write_conversation(
         if all(message.source_id in place.held for message in parsed.messages):
             return Written("already_there")
         with suppress(_Changed):
-            _write(resources, owner, parsed, place)
-            return Written("imported")
+            return Written("imported", files_left=_write(resources, owner, parsed, place))
     raise InvalidState("changing", "it changed here while it was imported; import the file again")
 
 
@@ -114,15 +114,16 @@ def _held(db: Session, session_id: str) -> frozenset[str]:
     )
 
 
-def _write(resources: Resources, owner: Owner, parsed: Parsed, place: _Place) -> None:
+def _write(resources: Resources, owner: Owner, parsed: Parsed, place: _Place) -> int:
     uploads: Uploads = {}
     try:
-        _upload(resources, parsed, place, uploads)
+        left = _upload(resources, parsed, place, uploads)
         with Session(resources.engine) as db, db.begin():
             _ready(db, owner, parsed, place)
             for uploaded in uploads.values():
                 artifacts.claim(db, uploaded.key)
             _append(db, owner, parsed, place, uploads)
+        return left
     except BaseException as fault:
         _give_up(resources, [uploaded.key for uploaded in uploads.values()])
         state = getattr(fault.orig, "pgcode", None) if isinstance(fault, OperationalError) else None
@@ -226,8 +227,9 @@ def _with_artifacts(payload: dict[str, Any], uploads: Mapping[int, artifacts.Upl
     return {**payload, name: marked}
 
 
-def _upload(resources: Resources, parsed: Parsed, place: _Place, uploads: Uploads) -> None:
-    """Stores the files of the messages that are not held, and adds each to `uploads`."""
+def _upload(resources: Resources, parsed: Parsed, place: _Place, uploads: Uploads) -> int:
+    """Stores the files of the messages that are not held, and adds each to `uploads`; says how many had to be left."""
+    left = 0
     for index, message in enumerate(parsed.messages):
         if message.source_id in place.held:
             continue
@@ -240,6 +242,7 @@ def _upload(resources: Resources, parsed: Parsed, place: _Place, uploads: Upload
                 stored = resources.store.put(key, attachment.open())
             except AttachmentUnreadable:
                 _give_up(resources, [key])  # its name remains in the message
+                left += 1
                 continue
             except Missing:
                 raise InvalidState(
@@ -253,6 +256,7 @@ def _upload(resources: Resources, parsed: Parsed, place: _Place, uploads: Upload
             uploads[index, position] = artifacts.Uploaded(
                 key, attachment.name, kind, stored.size, stored.sha256
             )
+    return left
 
 
 def _give_up(resources: Resources, keys: Sequence[str]) -> None:

@@ -115,6 +115,18 @@ def test_a_link_never_replaces_another_users_sign_in_unasked(
     assert count(resources, "sign_ins") == 1
 
 
+def test_who_only_looks_at_a_link_does_not_use_it(app: Flask, alice: Player) -> None:
+    path = f"/sign-in/{alice.link()}"
+    for looking in (
+        app.test_client().head(path),
+        app.test_client().get(path, headers={"Sec-Purpose": "prefetch;prerender"}),
+        app.test_client().get(path, headers={"Purpose": "prefetch"}),
+    ):
+        assert looking.status_code == 204
+        assert "Set-Cookie" not in looking.headers
+    assert app.test_client().get(path).status_code == 303
+
+
 def test_a_used_link_is_refused_to_strangers_in_words(app: Flask, alice: Player) -> None:
     secret = alice.link()
     assert app.test_client().get(f"/sign-in/{secret}").status_code == 303

@@ -10,6 +10,7 @@ import pytest
 import structlog
 from flask import Flask, abort
 from flask.testing import FlaskClient
+from sqlalchemy import text
 
 from blueprints.errors import HTTP_CODES, STATUS, TITLES
 from models import errors
@@ -129,3 +130,26 @@ def test_what_flask_refuses_is_in_our_words(app: Flask, status: int, code: str) 
     assert answer.json is not None
     assert (answer.json["code"], answer.json["status"]) == (code, status)
     assert SECRET not in answer.text
+
+
+def test_no_redirect_believes_the_host_header(client: FlaskClient) -> None:
+    for path in ("/conversations//x", "/static//allgone.js", "/v1//sessions", "/operations"):
+        answer = client.get(path, headers={"Host": "evil.example"})
+        assert "evil" not in answer.headers.get("Location", ""), path
+
+
+def test_a_database_that_is_away_is_503_and_says_to_come_again(app: Flask, alice: Player) -> None:
+    headers, client = alice.token(), app.test_client()
+    assert client.get("/v1/sessions", headers=headers).status_code == 200
+    held = app.extensions["allgone"]
+    with held.engine.connect() as connection:
+        # Every other connection of this database is ended under whoever uses it next.
+        ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+        connection.execute(text(f"{ended} AND datname = current_database()"))
+    answer = client.get("/v1/sessions", headers=headers)
+    assert answer.status_code in (200, 503)
+    if answer.status_code == 503:
+        assert answer.json is not None
+        assert answer.json["code"] == "internal"
+        assert answer.headers["Retry-After"] == "2"
+    assert client.get("/v1/sessions", headers=headers).status_code == 200

@@ -52,6 +52,7 @@ def test_the_document_has_its_keys_and_counts_that_add_up(app: Flask, alice: Pla
         "failures",
         "skips",
         "replaced_characters",
+        "files_left",
         "ended_early",
     ]
     assert [found[key] for key in list(found)[:5]] == [2, 0, 0, 1, 3]

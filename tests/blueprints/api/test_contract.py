@@ -43,7 +43,7 @@ def test_there_are_the_sixteen_routes_and_no_others(app: Flask) -> None:
         if rule.rule.startswith("/v1")
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
     }
-    assert served == {*CENSUS, "GET /v1/openapi.json", "GET /v1/"}
+    assert served == {*CENSUS, "GET /v1/openapi.json", "GET /v1/docs"}
     assert {f"{one.method} /v1{one.path}": one.scope for one in OPERATIONS} == CENSUS
 
 
@@ -128,10 +128,10 @@ def test_the_document_is_valid_openapi_and_the_committed_one_is_the_codes_own() 
 def test_the_document_and_its_page_need_no_token(client: FlaskClient) -> None:
     answer = client.get("/v1/openapi.json")
     assert (answer.status_code, answer.data) == (200, document_bytes())
-    page = client.get("/v1/").text
+    page = client.get("/v1/docs").text
     for route in CENSUS:
         assert f"<code>{route}</code>" in page
-    assert "/v1/" in (ROOT / "docs" / "api.md").read_text()
+    assert "/v1/docs" in (ROOT / "docs" / "api.md").read_text()
 
 
 def test_each_route_has_its_place_in_the_docs() -> None:
