@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from flask import Blueprint, Response, request
@@ -42,8 +42,8 @@ def _whole(value: object) -> object:
     return value
 
 
-Whole = Annotated[int, BeforeValidator(_whole)]
-"""A whole number in a query."""
+WHOLE = BeforeValidator(_whole)
+"""Goes last on a whole number of a query, so that its bounds stay in the document."""
 
 
 class Asked(BaseModel):

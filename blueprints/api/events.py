@@ -8,7 +8,7 @@ from flask import Response, request
 from pydantic import Field
 
 from blueprints.api import streams, views, wire
-from blueprints.api.contract import Asked, Whole, operation
+from blueprints.api.contract import WHOLE, Asked, operation
 from blueprints.database import reading as reading_connection
 from blueprints.database import transaction
 from models import listing, reading
@@ -17,12 +17,12 @@ from models.errors import Invalid
 
 EVENTS_DEFAULT, EVENTS_MAX = 200, 1000
 EVENT_STREAM = "text/event-stream"
-Seq = Annotated[Whole, Field(ge=0, le=(1 << 63) - 1, description="Events above this seq.")]
+Seq = Annotated[int, Field(ge=0, le=(1 << 63) - 1, description="Events above this seq."), WHOLE]
 
 
 class EventsAsked(Asked):
     after: Seq = 0
-    limit: Annotated[Whole, Field(ge=1, le=EVENTS_MAX)] = EVENTS_DEFAULT
+    limit: Annotated[int, Field(ge=1, le=EVENTS_MAX), WHOLE] = EVENTS_DEFAULT
 
 
 @operation(

@@ -8,7 +8,7 @@ from flask import Response, request
 from pydantic import Field
 
 from blueprints.api import views, wire
-from blueprints.api.contract import Asked, Given, Whole, operation
+from blueprints.api.contract import WHOLE, Asked, Given, operation
 from blueprints.database import reading, resources, transaction
 from models import idempotency, listing
 from models.accounts import Owner
@@ -18,7 +18,7 @@ from tasks.deletion import delete_now
 
 KEY_MAX = 200  # characters of an Idempotency-Key
 
-Limit = Annotated[Whole, Field(ge=1, le=PAGE_MAX, description=f"1 to {PAGE_MAX}")]
+Limit = Annotated[int, Field(ge=1, le=PAGE_MAX, description=f"1 to {PAGE_MAX}"), WHOLE]
 Cursor = Annotated[str | None, Field(description="The next_cursor of the page before.")]
 
 
