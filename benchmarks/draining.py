@@ -25,7 +25,7 @@ from tasks.resources import Resources
 from tests.s3_server import shared
 
 NAME = "draining"
-FILES, ROUNDS = 20_000, 5
+FILES, ROUNDS = 20_000, 9
 OBJECTS = 2_001
 
 _OWE = text(
