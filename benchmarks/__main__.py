@@ -12,11 +12,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import deletion, draining, history, importing, report, serving
+from benchmarks import appending, deletion, draining, history, importing, report, serving, streaming
 from benchmarks.ground import ground
-from blueprints import logs
+from tasks import logs
 
-ALL = {module.NAME: module for module in (history, serving, deletion, draining, importing)}
+ALL = {
+    module.NAME: module for module in (history, serving, streaming, appending, deletion, draining, importing)
+}
 
 
 def main() -> int:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import psycopg2.extensions
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, make_url, text
 from sqlalchemy.orm import Session
 
 from models import accounts, migrations
@@ -23,7 +23,8 @@ from models.settings import load
 from tasks.embedded import running_engines
 from tasks.resources import Resources, open_resources
 
-SESSIONS, PRINCIPALS, OF_ONE = 1_000_000, 1_000, 200_000
+SESSIONS, PRINCIPALS = 1_000_000, 1_000
+OF_ONE = 5  # every fifth conversation is one principal's
 
 _OTHERS = """
 INSERT INTO principals (id, tenant_id, email, operator, import_secret, device_id, created_at)
@@ -66,11 +67,27 @@ def ground(folder: Path) -> Iterator[Ground]:
         resources = open_resources(settings)
         try:
             migrations.upgrade(resources.engine)
-            yield Ground(resources, _filled(resources))
+            yield Ground(resources, _filled(resources, SESSIONS))
         finally:
-            resources.engine.dispose()
-            resources.reader.dispose()
-            resources.redis.close()
+            _close(resources)
+
+
+@contextmanager
+def beside(large: Ground, sessions: int) -> Iterator[Ground]:
+    """A ground of `sessions` conversations in a database of its own in the same engine; gone afterwards."""
+    settings = large.resources.settings
+    url = make_url(settings.database_url).set(database="beside")
+    with large.resources.reader.connect() as connection:
+        connection.execute(text("DROP DATABASE IF EXISTS beside WITH (FORCE)"))
+        connection.execute(text("CREATE DATABASE beside TEMPLATE template0"))
+    resources = open_resources(replace(settings, database_url=url.render_as_string(hide_password=False)))
+    try:
+        migrations.upgrade(resources.engine)
+        yield Ground(resources, _filled(resources, sessions))
+    finally:
+        _close(resources)
+        with large.resources.reader.connect() as connection:
+            connection.execute(text("DROP DATABASE beside WITH (FORCE)"))
 
 
 @contextmanager
@@ -93,14 +110,20 @@ def statements(connection: Connection) -> Iterator[list[str]]:
         driver.cursor_factory = None
 
 
-def _filled(resources: Resources) -> Owner:
+def _close(resources: Resources) -> None:
+    resources.engine.dispose()
+    resources.reader.dispose()
+    resources.redis.close()
+
+
+def _filled(resources: Resources, sessions: int) -> Owner:
     with Session(resources.engine) as db, db.begin():
         one = accounts.find_user(db, "one@example.com")
         if one is not None:
             return one.owner
         one = accounts.create_user(db, "one@example.com", secrets.token_bytes(32))
         db.execute(text(_OTHERS), {"tenant": one.tenant_id, "others": PRINCIPALS - 1})
-        rows = {"one": one.id, "tenant": one.tenant_id, "all": SESSIONS, "of_one": OF_ONE}
+        rows = {"one": one.id, "tenant": one.tenant_id, "all": sessions, "of_one": sessions // OF_ONE}
         db.execute(text(_CONVERSATIONS), rows)
         db.execute(text("INSERT INTO list_versions SELECT id, 1 FROM principals"))
         owner = one.owner

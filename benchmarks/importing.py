@@ -25,9 +25,9 @@ from psycopg2.extras import execute_values
 
 from benchmarks.figures import Figure
 from benchmarks.ground import Ground
-from blueprints import logs
 from models.ids import new_id
 from models.settings import load
+from tasks import logs
 from tasks.imports.importer import Result, import_export
 from tasks.resources import open_resources
 

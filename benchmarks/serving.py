@@ -28,6 +28,7 @@ from benchmarks.figures import Figure
 from benchmarks.ground import Ground
 from benchmarks.server import FOLDER
 from models import accounts
+from models.accounts import Owner
 from tasks.children import Child
 from tasks.listening import answers
 from tasks.processes import product_processes
@@ -43,11 +44,13 @@ Headers = dict[str, str]
 
 
 def run(ground: Ground) -> Iterator[Figure]:
-    """The API's list, the sidebar's partial, and an unchanged poll."""
-    with tempfile.TemporaryDirectory() as folder, _server(ground, Path(folder)) as port:
-        token = {"Authorization": f"Bearer {_token(ground)}"}
+    """The API's list and point read, the sidebar's partial, and an unchanged poll."""
+    with tempfile.TemporaryDirectory() as folder, server(ground, Path(folder)) as port:
+        token = bearer(ground, ground.one)
         cookie = {"Cookie": _cookie(ground, port)}
         yield from _against_noop(port, Path(folder), "GET /v1/sessions", "/v1/sessions", token, 0.40)
+        point = f"/v1/sessions/{_newest(port, token)}"
+        yield from _against_noop(port, Path(folder), "GET /v1/sessions/{id}", point, token, 0.45)
         unchanged = _unchanged(port, cookie)
         changed = unchanged.replace("version=", "version=0")
         yield from _against_noop(port, Path(folder), "the sidebar's list", changed, cookie, 0.30)
@@ -59,7 +62,7 @@ def run(ground: Ground) -> Iterator[Figure]:
 def _against_noop(
     port: int, folder: Path, what: str, path: str, headers: Headers, bound: float
 ) -> Iterator[Figure]:
-    name = what.split()[-1].replace("/", "-")
+    name = re.sub(r"\W+", "-", what)
     status, kind, body = _get(port, path, headers)
     (folder / name).write_bytes(body)
     (folder / f"{name}.head").write_text(f"{status}\n{kind}", "ascii")
@@ -80,7 +83,8 @@ def _drive(port: int, works: dict[str, tuple[str, Headers]]) -> dict[str, list[f
 
 
 @contextmanager
-def _server(ground: Ground, folder: Path) -> Iterator[int]:
+def server(ground: Ground, folder: Path) -> Iterator[int]:
+    """The port of the product's web processes, with no-op routes that answer what lies in `folder`."""
     settings = replace(ground.resources.settings, port=free_port(), host="127.0.0.1")
     web = product_processes(settings)[0]
     argv = tuple("benchmarks.server:create()" if part == "app:create_app()" else part for part in web.argv)
@@ -108,6 +112,11 @@ def _get(port: int, path: str, headers: Headers) -> tuple[int, str, bytes]:
     return response.status, response.headers.get("Content-Type", ""), body
 
 
+def _newest(port: int, token: Headers) -> str:
+    session_id: str = json.loads(_get(port, "/v1/sessions?limit=1", token)[2])["data"][0]["id"]
+    return session_id
+
+
 def _unchanged(port: int, cookie: Headers) -> str:
     """The poll of a browser that shows the list as it is."""
     page = _get(port, POLL, cookie)[2].decode()
@@ -122,12 +131,13 @@ def _session_scans(ground: Ground) -> int:
         return scans
 
 
-def _token(ground: Ground) -> str:
+def bearer(ground: Ground, owner: Owner) -> Headers:
+    """The header of a new token of `owner`."""
     secret = accounts.TOKEN_PREFIX + secrets.token_urlsafe(32)
     with Session(ground.resources.engine) as db, db.begin():
-        principal = db.get_one(accounts.Principal, ground.one.principal_id)
+        principal = db.get_one(accounts.Principal, owner.principal_id)
         accounts.create_token(db, principal, secret, accounts.SCOPES)
-    return secret
+    return {"Authorization": f"Bearer {secret}"}
 
 
 def _cookie(ground: Ground, port: int) -> str:

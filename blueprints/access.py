@@ -7,7 +7,6 @@ the CSRF secret. A token or sign-in that is unknown, expired or revoked is refus
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
@@ -15,7 +14,7 @@ from flask import Flask, Response, current_app, g, make_response, redirect, requ
 from flask.sessions import SecureCookieSessionInterface
 from flask_wtf.csrf import CSRFError
 from itsdangerous import BadSignature
-from sqlalchemy import LargeBinary, bindparam, func, select, update
+from sqlalchemy import ColumnElement, LargeBinary, bindparam, func, literal_column, select, update
 from werkzeug.wrappers import Response as BaseResponse
 
 from blueprints.attempts import count_failure
@@ -31,7 +30,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SIGN_IN = "sign_in"
-USE_NOTED = timedelta(minutes=1)  # a busy token is written to once a minute
+# A busy token is written to once a minute. Spelled in SQL: a bound interval has no type when it is prepared.
+USE_NOTED: ColumnElement[Any] = literal_column("interval '1 minute'")
 _TOKEN = Prepared(
     "access_token",
     select(

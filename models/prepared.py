@@ -16,6 +16,7 @@ PostgreSQL costs the short way, and no answer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import psycopg2
@@ -38,7 +39,7 @@ class Prepared:
         self._name = name
         self._parameters: list[str] = compiled.positiontup or []
         self._constants: Mapping[str, Any] = compiled.params
-        self._prepare = f"PREPARE {name} AS {compiled}"
+        self.preparing = f"PREPARE {name} AS {compiled}"
         places = ", ".join(["%s"] * len(self._parameters))
         self._execute = f"EXECUTE {name} ({places})"
 
@@ -51,7 +52,7 @@ class Prepared:
                 try:
                     return self._executed(driver, held, values)
                 except psycopg2.Error:
-                    held.clear()
+                    self._drop(driver, held)
         return db.execute(self._statement, values).all()
 
     def row(self, db: Connection | Session, values: Mapping[str, Any]) -> Sequence[Any] | None:
@@ -59,13 +60,19 @@ class Prepared:
         rows = self.rows(db, values)
         return rows[0] if rows else None
 
+    def _drop(self, driver: Any, held: dict[str, Any]) -> None:
+        # This one alone: the others of the connection are as good as before.
+        held.pop(self._name, None)
+        with suppress(psycopg2.Error), driver.cursor() as cursor:
+            cursor.execute(f"DEALLOCATE {self._name}")
+
     def _executed(
         self, driver: Any, held: dict[str, Any], values: Mapping[str, Any]
     ) -> Sequence[Sequence[Any]]:
         cursor = held.get(self._name)
         if cursor is None:
             cursor = driver.cursor()
-            cursor.execute(self._prepare)
+            cursor.execute(self.preparing)
             held[self._name] = cursor
         given = {**self._constants, **values}
         cursor.execute(self._execute, [given[name] for name in self._parameters])

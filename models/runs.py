@@ -81,8 +81,9 @@ def renew(db: Session, conversation: Conversation, run_id: str, now: datetime) -
     lease is over; `status` says how.
     """
     run = _active(db, conversation, run_id, now)
-    run.lease_expires_at = lease_end(now, run.lease_seconds)
-    db.flush()
+    later = update(Run).where(Run.id == run_id).values(lease_expires_at=lease_end(now, run.lease_seconds))
+    db.connection().execute(later)  # past the ORM: each append does this
+    db.expire(run)
 
 
 def end(db: Session, conversation: Conversation, run_id: str, status: str, now: datetime) -> None:
