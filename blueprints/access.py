@@ -189,8 +189,9 @@ def is_operator() -> bool:
 
 
 def register(app: Flask) -> None:
-    """Gives templates `signed_in()`, and answers a form whose CSRF token is not this sign-in's."""
+    """Gives templates `signed_in()` and `is_operator()`, and answers a form whose CSRF token is not this sign-in's."""
     app.add_template_global(reader, "signed_in")
+    app.add_template_global(is_operator)
     app.register_error_handler(CSRFError, _stale_form)
 
 

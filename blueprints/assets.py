@@ -1,4 +1,5 @@
-"""Addresses of static files that change with their content, so that browsers may keep them for good."""
+"""Addresses in templates: of static files, which change with their content, so that browsers may keep them for good;
+and whether there is a page at all."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ FOR_GOOD = "public, max-age=31536000, immutable"
 
 
 def register(app: Flask) -> None:
-    """Gives templates `asset(name)`, and lets what it names be kept for a year."""
+    """Gives templates `asset(name)` and `has_endpoint(name)`, and lets what an asset names be kept for a year."""
     folder = Path(app.static_folder or "static")
     known: dict[str, tuple[int, str]] = {}
 
@@ -24,6 +25,10 @@ def register(app: Flask) -> None:
     @app.template_global()
     def asset(name: str) -> str:
         return url_for("static", filename=name, v=version(name))
+
+    @app.template_global()
+    def has_endpoint(name: str) -> bool:
+        return name in app.view_functions
 
     @app.after_request
     def keep(response: Response) -> Response:

@@ -1,0 +1,88 @@
+/* The question before a deletion: opened, told what went wrong, closed; and where the focus goes with it.
+ *
+ * A button of the form `ask` opens it for the address in its `formaction`; other scripts call `allgone.ask`.
+ */
+"use strict";
+(() => {
+  const { $ } = allgone;
+  const dialog = $("delete-dialog");
+  const question = $("delete-body");
+  let asked = null; // the conversation that the dialog is about
+  let opener = null;
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button[form=ask]");
+    if (button) {
+      event.preventDefault();
+      ask(button.getAttribute("formaction"), button);
+    } else {
+      event.target.closest("[data-close]")?.closest("dialog")?.close();
+    }
+  });
+
+  /** Opens the question at `address`; the focus comes back to `button` unless what it stands for is gone. */
+  function ask(address, button) {
+    opener = button;
+    asked = address.split("/")[2];
+    htmx.ajax("GET", address, { source: dialog, target: question, swap: "innerHTML" });
+  }
+
+  function show() {
+    if (!dialog.open) dialog.showModal();
+    if (!dialog.contains(document.activeElement)) $("delete-cancel")?.focus();
+  }
+
+  dialog.addEventListener("close", () => {
+    question.replaceChildren(); // it names a title, and may hold a watch over a run
+    asked = null;
+    if (opener?.isConnected && opener.getClientRects().length) opener.focus();
+    opener = null;
+  });
+
+  document.addEventListener("htmx:after:swap", (event) => {
+    const { ctx } = event.detail;
+    const target = typeof ctx.target === "string" ? document.querySelector(ctx.target) : ctx.target;
+    if (target !== question || ctx.swap === "none" || asked === null) return;
+    show();
+    if (document.activeElement === dialog || document.activeElement === document.body) $("delete-cancel")?.focus();
+  });
+
+  /** Says in the dialog what went wrong. What was asked for was not done, or it is not known. */
+  function problem(text) {
+    if (!question.querySelector("#delete-problem")) question.replaceChildren($("problem-template").content.cloneNode(true));
+    show();
+    $("delete-problem").textContent = text;
+  }
+
+  const inDialog = (ctx) => dialog === ctx.sourceElement || dialog.contains(ctx.sourceElement);
+  const isWatch = (ctx) => ctx.sourceElement.id === "delete-watch";
+
+  document.addEventListener("htmx:response:error", ({ detail: { ctx } }) => {
+    if (!inDialog(ctx)) return;
+    const { status } = ctx.response;
+    if (status === 409) return; // the answer is the question as it stands now, and is swapped in
+    if (status === 404) {
+      const id = asked;
+      problem("This conversation is not there any more: it was deleted elsewhere.");
+      $("delete-form")?.remove();
+      $("delete-cancel")?.focus();
+      allgone.list.forget(id, false);
+      return;
+    }
+    const body = new DOMParser().parseFromString(ctx.text, "text/html").body;
+    problem(body.textContent.trim() || `The server answered ${status}. Nothing was deleted.`);
+  });
+
+  document.addEventListener("htmx:error", ({ detail: { ctx } }) => {
+    if (!ctx || ctx.response || !inDialog(ctx) || isWatch(ctx)) return;
+    problem("No answer came from the server, so it is not known whether this was done. Check your connection and try again: deleting twice does no harm.");
+  });
+
+  // Captured, so that the dialog is closed before the list gives the focus to a neighbour.
+  document.addEventListener("allgone:deleted", () => {
+    opener = null;
+    if (dialog.open) dialog.close();
+  }, true);
+
+  allgone.ask = ask;
+})();

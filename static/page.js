@@ -1,0 +1,41 @@
+/* The page beside the list: whether its conversation still stands, that no browser shows an old page again, and copying. */
+"use strict";
+(() => {
+  const { $, openId, announce } = allgone;
+  let over = !openId; // the open conversation was found to be gone, or there is none
+
+  function checkStanding() {
+    if (over || $(`c-${openId}`)) return;
+    htmx.ajax("GET", `/conversations/${openId}/standing`, { source: "#standing", target: "#main", swap: "innerHTML" });
+  }
+
+  document.addEventListener("allgone:listed", ({ detail: { more } }) => more || checkStanding());
+  document.addEventListener("allgone:forgotten", ({ detail: { id } }) => id === openId && checkStanding());
+
+  document.addEventListener("htmx:before:swap", ({ detail: { ctx } }) => {
+    if (ctx.sourceElement?.id !== "standing" || ctx.response.status !== 200) return;
+    over = true;
+    document.title = "Deleted conversation · Allgone";
+    history.replaceState(null, "", "/"); // nothing leads back to the dead page
+  });
+
+  // A page that a browser kept alive behind another one may show what is deleted by now: show nothing, load again.
+  window.addEventListener("pagehide", (event) => event.persisted && document.body.replaceChildren());
+  window.addEventListener("pageshow", (event) => event.persisted && location.reload());
+
+  // A button with `data-copy="ID"` copies that element's value or text; over plain http the browser has no clipboard
+  // for us, and the text is selected instead.
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button) return;
+    const source = $(button.dataset.copy);
+    try {
+      await navigator.clipboard.writeText(source.value ?? source.textContent);
+      announce("Copied.");
+    } catch {
+      if (source.select) source.select();
+      else getSelection().selectAllChildren(source);
+      announce("Selected. Copy it with your keyboard or the menu of your browser.");
+    }
+  });
+})();
