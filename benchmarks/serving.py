@@ -27,7 +27,7 @@ from sqlalchemy.orm import Session
 from benchmarks.figures import Figure
 from benchmarks.ground import Ground
 from benchmarks.server import FOLDER
-from models import accounts
+from models import accounts, sign_ins
 from models.accounts import Owner
 from tasks.children import Child
 from tasks.listening import answers
@@ -144,7 +144,7 @@ def _cookie(ground: Ground, port: int) -> str:
     """Signs in by a one-time link, as a browser does."""
     secret = secrets.token_urlsafe(32)
     with Session(ground.resources.engine) as db, db.begin():
-        accounts.create_link(db, db.get_one(accounts.Principal, ground.one.principal_id), secret)
+        sign_ins.create_link(db, db.get_one(accounts.Principal, ground.one.principal_id), secret)
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     connection.request("GET", f"/sign-in/{secret}")
     response = connection.getresponse()

@@ -20,11 +20,12 @@ from werkzeug.wrappers import Response as BaseResponse
 from blueprints.attempts import count_failure
 from blueprints.database import reading, resources
 from blueprints.errors import answer
-from models.accounts import TOKEN_PREFIX, Owner, Principal, SignIn, Token, hashed
+from models.accounts import TOKEN_PREFIX, Owner, Principal, Token, hashed
 from models.base import Id
 from models.errors import Forbidden, NotFound, Unauthorized
 from models.ids import is_id
 from models.prepared import Prepared
+from models.sign_ins import SignIn
 
 P = ParamSpec("P")
 R = TypeVar("R")

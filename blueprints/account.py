@@ -11,7 +11,7 @@ from werkzeug.wrappers import Response as BaseResponse
 
 from blueprints import access
 from blueprints.database import transaction
-from models import accounts
+from models import sign_ins
 from models.errors import Unauthorized
 
 account = Blueprint("account", __name__)
@@ -35,7 +35,7 @@ def follow_link(secret: str) -> BaseResponse | Response:
         return Response(status=204)
     reader = access.reader()
     with transaction() as db:
-        whose = accounts.link_owner(db, secret)
+        whose = sign_ins.link_owner(db, secret)
         if reader is not None and whose is not None and whose.id != reader.id:
             page = render_template("account/replace.html", here=reader.email, link=whose.email, secret=secret)
             return make_response(page)
@@ -52,7 +52,7 @@ def replace_sign_in() -> BaseResponse | Response:
 def sign_out() -> BaseResponse:
     """Revokes this browser's sign-in and forgets it."""
     with transaction() as db:
-        accounts.sign_out(db, access.signed_in_id())
+        sign_ins.sign_out(db, access.signed_in_id())
     access.forget_browser()
     return redirect(url_for("account.sign_in_page"), 303)
 
@@ -61,8 +61,8 @@ def _sign_in(secret: str) -> BaseResponse | Response:
     try:
         with transaction() as db:
             replaced = access.signed_in_id()
-            sign_in = accounts.use_link(db, secret)
-            accounts.sign_out(db, replaced)
+            sign_in = sign_ins.use_link(db, secret)
+            sign_ins.sign_out(db, replaced)
             sign_in_id = sign_in.id
     except Unauthorized as refusal:
         if access.reader() is not None:  # a link followed twice by someone who is in: let them in

@@ -1,4 +1,4 @@
-"""Who may ask: tenants, principals, tokens, sign-in links and sign-ins.
+"""Who may ask: tenants, principals and tokens. How a browser signs in is `models/sign_ins.py`.
 
 A secret that we hand out (token, link, sign-in) is 32 random bytes; only its SHA-256 is kept, which is enough
 for a secret nobody can guess, and makes a read of the database worth nothing to a thief.
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 
-from sqlalchemy import ARRAY, Boolean, ForeignKey, Index, Text, select, update
+from sqlalchemy import ARRAY, Boolean, ForeignKey, Index, Text, select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from models.base import Base, Id, IdKey, database_time
-from models.errors import Invalid, NotFound, Unauthorized
+from models.errors import Invalid, InvalidState, NotFound, Unauthorized
 from models.ids import is_id, new_id
 
 SCOPES = (
@@ -29,8 +29,7 @@ SCOPES = (
     "memory.read",
     "memory.write",
 )
-LINK_LIFE = timedelta(minutes=10)
-SIGN_IN_LIFE = timedelta(days=30)
+TOKENS_MAX = 100  # live ones of one principal
 TOKEN_PREFIX = "allgone_"  # noqa: S105  what secret scanners look for
 
 
@@ -63,6 +62,18 @@ class Principal(Base):
     import_secret: Mapped[bytes]
     device_id: Mapped[str] = mapped_column(Id())  # this account's home, as the device that records memories
     created_at: Mapped[datetime]
+    # When its holder closed the account; its row stays, without an address, so that a restored backup can be told.
+    closed_at: Mapped[datetime | None]
+    emptied_at: Mapped[datetime | None]  # when nothing of it was left
+    emptying_until: Mapped[datetime | None]  # the lease of the job that empties it (models/closing.py)
+    __table_args__ = (
+        # What is to be emptied is found at once among any number of users.
+        Index(
+            "ix_principals_emptying",
+            "closed_at",
+            postgresql_where=text("closed_at IS NOT NULL AND emptied_at IS NULL"),
+        ),
+    )
 
     @property
     def owner(self) -> Owner:
@@ -84,27 +95,9 @@ class Token(Base):
     revoked_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]  # to the minute
 
-
-class SignInLink(Base):
-    """A one-time link: used once, within ten minutes."""
-
-    __tablename__ = "sign_in_links"
-    hash: Mapped[bytes] = mapped_column(primary_key=True)
-    principal_id: Mapped[str] = mapped_column(Id(), ForeignKey("principals.id"), index=True)
-    expires_at: Mapped[datetime]
-    used_at: Mapped[datetime | None]
-
-
-class SignIn(Base):
-    """One browser that is signed in; revocable, unlike the cookie that names it."""
-
-    __tablename__ = "sign_ins"
-    id: Mapped[IdKey]
-    principal_id: Mapped[str] = mapped_column(Id(), ForeignKey("principals.id"))
-    created_at: Mapped[datetime]
-    expires_at: Mapped[datetime]
-    revoked_at: Mapped[datetime | None]
-    __table_args__ = (Index("ix_sign_ins_principal_id", "principal_id"),)
+    def alive(self, now: datetime) -> bool:
+        """Whether it lets anybody in at that moment."""
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
 
 
 def hashed(secret: str) -> bytes:
@@ -147,7 +140,8 @@ def find_user(db: Session, email: str) -> Principal | None:
     """The principal of that address, or None."""
     if not email.isprintable():  # such as a NUL or a lone surrogate, which the database cannot be asked about
         return None
-    return db.execute(select(Principal).where(Principal.email == email)).scalar_one_or_none()
+    mine = select(Principal).where(Principal.email == email, Principal.closed_at.is_(None))
+    return db.execute(mine).scalar_one_or_none()
 
 
 def user_named(db: Session, email: str) -> Principal:
@@ -158,6 +152,18 @@ def user_named(db: Session, email: str) -> Principal:
     return found
 
 
+def hold_open(db: Session, principal_id: str) -> None:
+    """Keeps an account from being closed until the transaction ends: for whatever lets somebody in.
+
+    Raises Unauthorized when it was closed, also when that happened a moment ago.
+    """
+    # KEY SHARE, as a foreign key takes it: it waits for `closing.close`, and then sees what that wrote.
+    wanted = select(Principal.closed_at).where(Principal.id == principal_id)
+    row = db.execute(wanted.with_for_update(read=True, key_share=True)).one_or_none()
+    if row is None or row[0] is not None:
+        raise Unauthorized("This account was closed.")
+
+
 def create_token(
     db: Session,
     principal: Principal,
@@ -166,10 +172,13 @@ def create_token(
     *,
     name: str = "",
     expires_in: timedelta | None = None,
+    token_id: str | None = None,
 ) -> Token:
     """A token for `principal` that the caller makes as TOKEN_PREFIX and 32 random bytes, and shows once.
 
-    Raises Invalid for an unknown scope, none at all, or an end that is not ahead.
+    `token_id` is given by a form that must not make a second token when a browser sends it again.
+    Raises Invalid for an unknown scope, none at all, or an end that is not ahead; InvalidState("made_already")
+    for an id that is taken, InvalidState("too_many") at TOKENS_MAX live ones.
     """
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown or not scopes:
@@ -178,9 +187,14 @@ def create_token(
         raise Invalid("expires_in", "A token's life is more than nothing and at most 3650 days.")
     if len(name) > 200 or not name.isprintable():
         raise Invalid("name", "A token's name has at most 200 printable characters.")
+    hold_open(db, principal.id)
+    if token_id is not None and (not is_id(token_id) or db.get(Token, token_id) is not None):
+        raise InvalidState("made_already", "This form was sent already: its token was made, and shown then.")
     now = database_time(db)
+    if sum(one.alive(now) for one in tokens_of(db, principal)) >= TOKENS_MAX:
+        raise InvalidState("too_many", f"{TOKENS_MAX} tokens are live. Revoke one that you no longer use.")
     token = Token(
-        id=new_id(),
+        id=token_id or new_id(),
         principal_id=principal.id,
         tenant_id=principal.tenant_id,
         name=name,
@@ -199,76 +213,10 @@ def tokens_of(db: Session, principal: Principal) -> Sequence[Token]:
     return db.scalars(select(Token).where(Token.principal_id == principal.id).order_by(Token.id)).all()
 
 
-def revoke_token(db: Session, token_id: str) -> Token:
-    """Ends a token at once; again is no error. Raises NotFound."""
+def revoke_token(db: Session, token_id: str, *, of: Owner | None = None) -> Token:
+    """Ends a token (of one principal, when named) at once; again is no error. Raises NotFound."""
     token = db.get(Token, token_id) if is_id(token_id) else None
-    if token is None:
+    if token is None or (of is not None and token.principal_id != of.principal_id):
         raise NotFound(f"There is no token {token_id!r}.")
     token.revoked_at = token.revoked_at or database_time(db)
     return token
-
-
-def create_link(db: Session, principal: Principal, secret: str) -> SignInLink:
-    """A sign-in link good once within ten minutes; `secret` is what its URL carries."""
-    link = SignInLink(
-        hash=hashed(secret), principal_id=principal.id, expires_at=database_time(db) + LINK_LIFE, used_at=None
-    )
-    db.add(link)
-    db.flush()
-    return link
-
-
-def link_owner(db: Session, secret: str) -> Principal | None:
-    """Whose sign-in an unused, unexpired link would be, without using it."""
-    now = database_time(db)
-    wanted = select(Principal).join(SignInLink, SignInLink.principal_id == Principal.id)
-    usable = wanted.where(
-        SignInLink.hash == hashed(secret), SignInLink.used_at.is_(None), SignInLink.expires_at > now
-    )
-    return db.execute(usable).scalar_one_or_none()
-
-
-def use_link(db: Session, secret: str) -> SignIn:
-    """Consumes a link and signs its principal in: of two that follow it at once, one succeeds.
-
-    Raises Unauthorized when the link is unknown, used or over ten minutes old; all three alike.
-    """
-    now = database_time(db)
-    taken = db.execute(
-        update(SignInLink)
-        .where(SignInLink.hash == hashed(secret), SignInLink.used_at.is_(None), SignInLink.expires_at > now)
-        .values(used_at=now)
-        .returning(SignInLink.principal_id)
-    ).scalar_one_or_none()
-    if taken is None:
-        raise Unauthorized("This sign-in link was used already or is over 10 minutes old. Ask for a new one.")
-    sign_in = SignIn(id=new_id(), principal_id=taken, created_at=now, expires_at=now + SIGN_IN_LIFE)
-    db.add(sign_in)
-    db.flush()
-    return sign_in
-
-
-def signed_in(db: Session, sign_in_id: str) -> Principal | None:
-    """The principal of a sign-in that is neither expired nor revoked."""
-    if not is_id(sign_in_id):
-        return None
-    live = (
-        select(Principal)
-        .join(SignIn, SignIn.principal_id == Principal.id)
-        .where(
-            SignIn.id == sign_in_id,
-            SignIn.revoked_at.is_(None),
-            SignIn.expires_at > database_time(db),
-        )
-    )
-    return db.execute(live).scalar_one_or_none()
-
-
-def sign_out(db: Session, sign_in_id: str) -> None:
-    """Revokes a sign-in at once; again, or of an unknown one, is no error."""
-    if is_id(sign_in_id):
-        db.execute(
-            update(SignIn)
-            .where(SignIn.id == sign_in_id, SignIn.revoked_at.is_(None))
-            .values(revoked_at=database_time(db))
-        )

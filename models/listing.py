@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, DateTime, Integer, bindparam, func, select, tuple_
 from sqlalchemy.orm import Session
 
-from models.accounts import Owner, SignIn
+from models.accounts import Owner
 from models.base import Id
 from models.cursor import Position
 from models.errors import NotFound
 from models.history import Conversation, ListVersion
 from models.ids import is_id
 from models.prepared import Prepared
+from models.sign_ins import SignIn
 
 TOP = Position(datetime.max.replace(tzinfo=UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff")  # above every entry
 WINDOW_MAX = 5000  # rows that one poll may be answered with

@@ -2,8 +2,32 @@
 
 from __future__ import annotations
 
-from models import accounts, artifacts, history, idempotency, knowledge, memories, outbox, purge, schedule
+from models import (
+    accounts,
+    artifacts,
+    history,
+    idempotency,
+    knowledge,
+    memories,
+    outbox,
+    purge,
+    schedule,
+    sign_ins,
+    ways,
+)
 from models.base import Base
 
 metadata = Base.metadata
-modules = (accounts, artifacts, history, idempotency, knowledge, memories, outbox, purge, schedule)
+modules = (
+    accounts,
+    artifacts,
+    history,
+    idempotency,
+    knowledge,
+    memories,
+    outbox,
+    purge,
+    schedule,
+    sign_ins,
+    ways,
+)

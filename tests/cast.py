@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from models import accounts, append, runs
+from models import accounts, append, runs, sign_ins
 from models.accounts import Owner
 from models.append import Draft
 from models.base import database_time
@@ -35,7 +35,7 @@ class Player:
         """The secret of a fresh sign-in link."""
         secret = secrets.token_urlsafe(32)
         with Session(self.engine) as db, db.begin():
-            accounts.create_link(db, db.get_one(accounts.Principal, self.id), secret)
+            sign_ins.create_link(db, db.get_one(accounts.Principal, self.id), secret)
         return secret
 
     def converse(self, *texts: str) -> str:

@@ -11,7 +11,7 @@ from redis.exceptions import RedisError
 from sqlalchemy.orm import Session
 
 from blueprints.commands.terminal import held, json_option, refusing, say
-from models import accounts, migrations
+from models import accounts, migrations, sign_ins
 from models.base import open_engine
 from models.bytestore import StoreFault, open_store
 from models.errors import Invalid, Misconfigured
@@ -51,7 +51,7 @@ def upgrade(as_json: bool) -> None:
 def sign_in_url(settings: Settings, db: Session, principal: accounts.Principal) -> str:
     """A fresh one-time sign-in link; its URL is PUBLIC_URL's, never the Host header's."""
     secret = secrets.token_urlsafe(32)
-    accounts.create_link(db, principal, secret)
+    sign_ins.create_link(db, principal, secret)
     return f"{settings.public_url}/sign-in/{secret}"
 
 

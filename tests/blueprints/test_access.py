@@ -12,8 +12,8 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from blueprints.access import cookie_settings
-from models.accounts import SignIn
 from models.base import database_time
+from models.sign_ins import SignIn
 from tasks.resources import Resources
 from tests.cast import Cast, Player
 from tests.models.graph import count

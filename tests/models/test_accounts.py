@@ -1,4 +1,4 @@
-"""Who may ask: users, tokens, links and sign-ins; what is kept of a secret is its hash."""
+"""Who may ask: users and tokens; what is kept of a secret is its hash."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import secrets
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from models import accounts
-from models.accounts import SCOPES, Principal, SignIn, SignInLink, Tenant, Token
-from models.base import database_time
-from models.errors import Invalid, NotFound, Unauthorized
-from models.ids import is_id, new_id
+from models.accounts import SCOPES, Principal, Tenant, Token
+from models.errors import Invalid, NotFound
+from models.ids import new_id
 from tasks.resources import Resources
 from tests.cast import Cast, Player
-from tests.models.graph import count, dump, traces
+from tests.models.graph import count, traces
 from tests.models.racing import at_once
 
 
@@ -130,71 +129,3 @@ def test_a_token_is_revoked_once_and_keeps_its_first_end(alice: Player, db: Sess
     for missing in (new_id(), "nonsense", "", "\0"):
         with pytest.raises(NotFound):
             accounts.revoke_token(db, missing)
-
-
-# -- links and sign-ins --------------------------------------------------------------------------------------
-
-
-def test_a_link_signs_its_user_in_once(resources: Resources, alice: Player, db: Session) -> None:
-    secret = alice.link()
-    whose = accounts.link_owner(db, secret)
-    assert whose is not None
-    assert whose.id == alice.id
-    made = accounts.use_link(db, secret)
-    assert made.principal_id == alice.id
-    assert is_id(made.id)
-    db.commit()
-    assert accounts.link_owner(db, secret) is None
-    with pytest.raises(Unauthorized):
-        accounts.use_link(db, secret)
-    assert traces(resources, secret) == set()
-    found = accounts.signed_in(db, made.id)
-    assert found is not None
-    assert found.id == alice.id
-
-
-def test_of_many_that_follow_a_link_at_once_one_is_signed_in(resources: Resources, alice: Player) -> None:
-    secret = alice.link()
-
-    def follow() -> str:
-        with Session(resources.engine) as db, db.begin():
-            return accounts.use_link(db, secret).id
-
-    outcomes = at_once([follow] * 8)
-    assert sum(isinstance(one, Unauthorized) for one in outcomes) == 7
-    assert count(resources, "sign_ins") == 1
-
-
-def test_a_link_is_dead_after_ten_minutes_and_unknown_ones_are_refused_alike(
-    alice: Player, db: Session
-) -> None:
-    secret = alice.link()
-    link = db.scalars(select(SignInLink)).one()
-    assert timedelta(minutes=9) < link.expires_at - database_time(db) <= timedelta(minutes=10)
-    link.expires_at = database_time(db)
-    db.flush()
-    details = set()
-    for dead in (secret, "never", "", "\ud800", "x" * 10_000):
-        assert accounts.link_owner(db, dead) is None
-        with pytest.raises(Unauthorized) as refusal:
-            accounts.use_link(db, dead)
-        details.add(refusal.value.detail)
-    assert len(details) == 1
-
-
-def test_a_sign_in_ends_when_it_is_revoked_or_too_old(
-    resources: Resources, alice: Player, db: Session
-) -> None:
-    one, other = (accounts.use_link(db, alice.link()).id for _ in range(2))
-    accounts.sign_out(db, one)
-    assert accounts.signed_in(db, one) is None
-    assert accounts.signed_in(db, other) is not None
-    db.execute(update(SignIn).where(SignIn.id == other).values(expires_at=database_time(db)))
-    assert accounts.signed_in(db, other) is None
-    db.commit()
-    before = dump(resources)
-    for missing in (one, new_id(), "", "nonsense"):
-        accounts.sign_out(db, missing)
-        assert accounts.signed_in(db, missing) is None
-    db.commit()
-    assert dump(resources) == before

@@ -13,13 +13,14 @@ from sqlalchemy import Connection, event, text
 from sqlalchemy.orm import Session
 
 from models import listing
-from models.accounts import Owner, SignIn
+from models.accounts import Owner
 from models.append import Draft
 from models.base import database_time
 from models.cursor import Position
 from models.errors import NotFound
 from models.ids import new_id
 from models.purge import delete_conversation
+from models.sign_ins import SignIn
 from tasks.resources import Resources
 from tests.cast import Cast, Player
 
@@ -209,7 +210,8 @@ def sign_in(resources: Resources, player: Player, **change: Any) -> str:
         now = database_time(db)
         values = {"created_at": now, "expires_at": now + timedelta(days=1), "revoked_at": None}
         values |= {name: now + by for name, by in change.items()}
-        made = SignIn(id=new_id(), principal_id=player.id, **values)
+        how = {"method": "link", "browser": "", "proved_at": now, "seen_at": now}
+        made = SignIn(id=new_id(), principal_id=player.id, **how, **values)
         db.add(made)
         return made.id
 
