@@ -36,10 +36,10 @@ WITH others AS (SELECT array_agg(id) AS ids FROM principals WHERE id <> :one),
 drawn AS MATERIALIZED (
     SELECT n, random() AS place, now() - random() * interval '700 days' AS active_at FROM generate_series(1, :all) n
 )
-INSERT INTO sessions (id, tenant_id, principal_id, title, created_at, updated_at, last_seq)
+INSERT INTO sessions (id, tenant_id, principal_id, title, created_at, updated_at, last_seq, searched_from)
 SELECT uuidv7(active_at - interval '1 hour' - now()), :tenant,
        CASE WHEN n <= :of_one THEN :one ELSE ids[1 + n % cardinality(ids)] END,
-       'A conversation about matter number ' || n, active_at - interval '1 hour', active_at, 2
+       'A conversation about matter number ' || n, active_at - interval '1 hour', active_at, 2, 1
 FROM drawn, others
 ORDER BY place
 """

@@ -223,6 +223,7 @@ def _numbered(
             type=draft.type,
             payload=payload,
             created_at=clamped(draft.created_at, now) if draft.created_at else now,
+            nested=draft.parent_id is not None,
         )
         for offset, (draft, payload) in enumerate(zip(drafts, payloads, strict=True), start=1)
     ]

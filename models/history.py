@@ -10,6 +10,7 @@ database itself refuses to drop a session while a row of it is left. `models/pur
 | runs | start of a run |
 | events | the append verb, and nothing else |
 | checkpoints, projections, approvals, tool_invocations, recall_traces | projections of events |
+| search_entries (`models/indexing.py`) | messages that a transcript shows |
 | tombstones | a deletion, and nothing else; the one table here without a foreign key |
 """
 
@@ -48,11 +49,16 @@ class Conversation(Base):
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime] = mapped_column()
     last_seq: Mapped[int] = mapped_column(BigInteger, default=0, server_default=text("0"))
+    # From which `seq` on its messages can be found; in a row of before search, none (`models/indexing.py`).
+    searched_from: Mapped[int] = mapped_column(
+        BigInteger, default=1, server_default=text("9223372036854775807")
+    )
     active_run_id: Mapped[str | None] = mapped_column(Id())
     last_run_id: Mapped[str | None] = mapped_column(Id())
     __table_args__ = (
         # The order of the index itself, so that a page is one walk along it at any depth.
         Index("ix_sessions_order", principal_id, updated_at.desc(), id.desc()),  # noqa: A003  the column above
+        Index("ix_sessions_unsearched", "principal_id", postgresql_where=text("searched_from > 1")),
     )
 
 

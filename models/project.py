@@ -20,6 +20,7 @@ from models.artifacts import Artifact
 from models.bulk import Bulk, json_text
 from models.errors import Invalid
 from models.history import Approval, Checkpoint, Projection, RecallTrace, ToolInvocation
+from models.indexing import SAID, index
 from models.knowledge import KnowledgeDocument, publish_skill
 from models.memories import (
     Consolidation,
@@ -44,6 +45,7 @@ class Written:
     type: str
     payload: dict[str, Any]
     created_at: datetime
+    nested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,11 @@ _TOOLS = Bulk(
         status = coalesce(nullif(excluded.status, 'called'), tool_invocations.status)
     """,
 )
+
+
+def _messages(db: Session, place: Place, events: Sequence[Written]) -> None:
+    shown = [(event.seq, event.payload) for event in events if not event.nested]
+    index(db, place.owner.principal_id, place.session_id, shown)
 
 
 def _checkpoints(db: Session, place: Place, events: Sequence[Written]) -> None:
@@ -270,6 +277,7 @@ def _skills(db: Session, place: Place, events: Sequence[Written]) -> None:
 
 
 APPLIED: Sequence[tuple[tuple[str, ...], Callable[[Session, Place, Sequence[Written]], None]]] = (
+    (SAID, _messages),
     (("checkpoint",), _checkpoints),
     (("projected",), _projections),
     (("tool_call", "tool_result"), _tools),

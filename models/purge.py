@@ -16,9 +16,9 @@ from sqlalchemy.orm import Session
 
 from models import runs
 from models.accounts import Owner
-from models.append import lock_conversation
+from models.append import locked_now
 from models.artifacts import Artifact
-from models.base import Base, Id, database_time
+from models.base import Base, Id
 from models.errors import NotFound
 from models.history import (
     Approval,
@@ -32,6 +32,7 @@ from models.history import (
     ToolInvocation,
 )
 from models.ids import is_id
+from models.indexing import SearchEntry
 from models.knowledge import KnowledgeDocument, SkillRevision
 from models.memories import (
     Consolidation,
@@ -49,6 +50,7 @@ from models.versions import touch_list
 # of its own below. A test walks the catalogue and fails for a table that is in neither.
 PURGED: Sequence[type[Base]] = (
     Event,
+    SearchEntry,
     Checkpoint,
     Projection,
     Approval,
@@ -90,10 +92,9 @@ def delete_conversation(db: Session, owner: Owner, session_id: str) -> Deleted:
     """
     # Lock the conversation: run start and event append take the same lock first.
     try:
-        conversation = lock_conversation(db, owner, session_id)
+        conversation, now = locked_now(db, owner, session_id)
     except NotFound:
         return _deleted_before(db, owner, session_id)
-    now = database_time(db)
     # Refuse while a run is active; an overdue one has ended, and its row goes below with the others.
     runs.refuse_alive(db, conversation, now)
     # Record the deletion of every memory that goes, and forget it with all that was consolidated from it.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from models import append, idempotency, runs
+from models import append, idempotency, indexing, runs
 from models.accounts import Owner
 from models.base import database_time
 from models.errors import Refusal
@@ -13,6 +15,7 @@ from models.versions import touch_list
 from tasks.resources import in_this_process
 
 ROUNDS = 50  # of overdue runs in one job: a bound, should one of them never be ended
+INDEXING_SECONDS = 45.0  # of one job, so that a long history keeps no other job waiting
 
 
 def expire_runs() -> None:
@@ -44,6 +47,16 @@ def derive_titles() -> None:
     while True:
         with Session(engine) as db, db.begin():
             if not append.derive_titles(db):
+                return
+
+
+def index_older() -> None:
+    """Makes conversations findable that were written before there was a search."""
+    engine = in_this_process().engine
+    deadline = time.monotonic() + INDEXING_SECONDS
+    while time.monotonic() < deadline:
+        with Session(engine) as db, db.begin():
+            if not indexing.index_older(db):
                 return
 
 
