@@ -85,4 +85,26 @@
   }, true);
 
   allgone.ask = ask;
+  allgone.shortcut({
+    keys: ["Delete", "Backspace"],
+    group: "In the list",
+    says: "Delete the conversation everywhere; asks first",
+    within: "#sidebar li",
+    run(event) {
+      const row = event.target.closest("li");
+      const button = row.querySelector("button[form=ask]");
+      if (!button) return false;
+      return ask(button.getAttribute("formaction"), row.querySelector("a"));
+    },
+  });
+  allgone.shortcut({
+    keys: "mod+shift+Backspace",
+    group: "In a conversation",
+    says: "Delete the open conversation everywhere; asks first",
+    when: () => document.querySelector(`#main button[form=ask]`),
+    run() {
+      const button = document.querySelector(`#main button[form=ask]`);
+      ask(button.getAttribute("formaction"), button);
+    },
+  });
 })();

@@ -8,6 +8,7 @@
 (() => {
   const { $, openId, tell } = allgone;
   const nav = () => $("history");
+  const LISTS = "#history, .found"; // what arrows walk through
   const deleted = new Set(); // ids deleted in this tab: they never come back
   let floor = shown();
 
@@ -169,15 +170,23 @@
     row?.querySelector("a")?.focus();
   }
 
-  nav().addEventListener("keydown", (event) => {
-    const rows = rowsOf(nav());
-    const at = rows.indexOf(event.target.closest("li"));
-    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1 }[event.key];
-    if (at < 0 || to === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
-    event.preventDefault();
-    if (to === rows.length && $("older")) $("older").focus();
-    else focusRow(rows[Math.max(0, Math.min(to, rows.length - 1))]);
-  });
+  /** The rows of the list that has the focus: the history, or what a search found. */
+  const rowsHere = (event) => rowsOf(event.target.closest(LISTS));
+
+  function step(by) {
+    return (event) => {
+      const rows = rowsHere(event);
+      const to = rows.indexOf(event.target.closest("li")) + by;
+      if (to === rows.length && nav().contains(event.target) && $("older")) $("older").focus();
+      else focusRow(rows[Math.max(0, Math.min(to, rows.length - 1))]);
+    };
+  }
+
+  const inList = { group: "In the list", within: `:is(${LISTS}) li` };
+  allgone.shortcut({ ...inList, keys: "ArrowDown", says: "Next conversation", repeat: true, run: step(1) });
+  allgone.shortcut({ ...inList, keys: "ArrowUp", says: "Previous conversation", repeat: true, run: step(-1) });
+  allgone.shortcut({ ...inList, keys: "Home", says: "First conversation", run: (event) => focusRow(rowsHere(event)[0]) });
+  allgone.shortcut({ ...inList, keys: "End", says: "Last of those loaded", run: (event) => focusRow(rowsHere(event).at(-1)) });
 
   /** Takes one row out, and gives the focus to its neighbour where `refocus` says so. */
   function dropRow(id, refocus) {

@@ -23,19 +23,28 @@
   window.addEventListener("pagehide", (event) => event.persisted && document.body.replaceChildren());
   window.addEventListener("pageshow", (event) => event.persisted && location.reload());
 
-  // A button with `data-copy="ID"` copies that element's value or text; over plain http the browser has no clipboard
-  // for us, and the text is selected instead.
-  document.addEventListener("click", async (event) => {
-    const button = event.target.closest("[data-copy]");
-    if (!button) return;
-    const source = $(button.dataset.copy);
+  /** Puts a text on the clipboard; over plain http the browser has none for us, and `source` is selected instead. */
+  async function copy(text, source) {
     try {
-      await navigator.clipboard.writeText(source.value ?? source.textContent);
+      await navigator.clipboard.writeText(text);
       announce("Copied.");
     } catch {
       if (source.select) source.select();
       else getSelection().selectAllChildren(source);
       announce("Selected. Copy it with your keyboard or the menu of your browser.");
     }
+  }
+
+  document.addEventListener("click", (event) => {
+    const source = $(event.target.closest("[data-copy]")?.dataset.copy);
+    if (source) copy(source.value ?? source.textContent, source);
   });
+
+  const last = (selector) => [...$("main").querySelectorAll(selector)].at(-1);
+  const copies = (keys, says, selector) =>
+    allgone.shortcut({ keys, says, group: "In a conversation", when: () => last(selector), run: () => copy(last(selector).innerText, last(selector)) });
+  copies("mod+shift+;", "Copy the last block of code", "pre.code code");
+  copies("mod+shift+c", "Copy the last answer", ".message.assistant .prose");
+
+  allgone.copy = copy;
 })();
