@@ -25,7 +25,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, delete, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from models import memories, runs
+from models import import_requests, memories, runs
 from models.accounts import Owner, Principal, Token
 from models.append import lock_conversation
 from models.artifacts import Artifact
@@ -33,6 +33,7 @@ from models.base import Base, database_time
 from models.errors import InvalidState, NotFound
 from models.history import Conversation, ListVersion, Tombstone
 from models.idempotency import IdempotencyKey
+from models.imports import Import
 from models.knowledge import SkillRevision
 from models.memories import DeletionRecord, Memory, MemoryTombstone, Workspace
 from models.outbox import Owed
@@ -55,7 +56,7 @@ CLEARED: Sequence[type[Base]] = (
     ListVersion,
 )
 
-LEFT: Sequence[type[Base]] = (Conversation, Memory, *CLEARED)
+LEFT: Sequence[type[Base]] = (Conversation, Memory, Import, *CLEARED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,7 @@ def close(db: Session, principal_id: str) -> None:
     now = database_time(db)
     for table in WAYS_IN:
         db.execute(delete(table).where(table.__table__.c.principal_id == principal_id))
+    import_requests.forget_all(db, Owner(principal.tenant_id, principal_id))
     alive = update(Token).where(Token.principal_id == principal_id, Token.revoked_at.is_(None))
     db.execute(alive.values(revoked_at=now))
     # A blank is in no address that a user can have, so nobody ever signs in by this one.
@@ -199,6 +201,7 @@ def forget_some(db: Session, owner: Owner, limit: int = BATCH) -> int:
 
 def clear(db: Session, owner: Owner) -> None:
     """Removes what belongs to the principal alone."""
+    import_requests.forget_all(db, owner)
     for table in CLEARED:
         db.execute(delete(table).where(table.__table__.c.principal_id == owner.principal_id))
 

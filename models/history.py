@@ -55,10 +55,13 @@ class Conversation(Base):
     )
     active_run_id: Mapped[str | None] = mapped_column(Id())
     last_run_id: Mapped[str | None] = mapped_column(Id())
+    import_id: Mapped[str | None] = mapped_column(Id())  # the import that made it, and its last event then
+    import_seq: Mapped[int | None] = mapped_column(BigInteger)
     __table_args__ = (
         # The order of the index itself, so that a page is one walk along it at any depth.
         Index("ix_sessions_order", principal_id, updated_at.desc(), id.desc()),  # noqa: A003  the column above
         Index("ix_sessions_unsearched", "principal_id", postgresql_where=text("searched_from > 1")),
+        Index("ix_sessions_import_id", "import_id", postgresql_where=text("import_id IS NOT NULL")),
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import (
     ARRAY,
@@ -124,6 +124,13 @@ def settle(db: Session, keys: Sequence[str], failed: Mapping[str, str], chances:
 def give_up(db: Session, key: str) -> None:
     """Makes a reservation due at once: the upload it stood for has failed, its bytes are nobody's."""
     db.execute(update(Owed).where(Owed.key == key).values(reserved=False, next_attempt_at=database_time(db)))
+
+
+def hold(db: Session, key: str, life: timedelta) -> bool:
+    """Lets a reservation live for `life` from now; False when there is none, because its bytes are due or gone."""
+    held = update(Owed).where(Owed.key == key, Owed.reserved, Owed.next_attempt_at > func.clock_timestamp())
+    longer = held.values(next_attempt_at=func.clock_timestamp() + life)
+    return db.execute(longer.returning(Owed.key)).scalar_one_or_none() is not None
 
 
 def backlog(db: Session) -> Backlog:

@@ -32,6 +32,7 @@ from models.history import (
     ToolInvocation,
 )
 from models.ids import is_id
+from models.imports import ImportFailure
 from models.indexing import SearchEntry
 from models.knowledge import KnowledgeDocument, SkillRevision
 from models.memories import (
@@ -172,9 +173,11 @@ def _bury(db: Session, session_id: str, now: datetime) -> None:
         .returning(Conversation.id, Conversation.tenant_id, Conversation.principal_id)
         .cte("gone")
     )
+    # That an import once failed on it names it, too.
+    named = delete(ImportFailure).where(ImportFailure.session_id == session_id).cte("named")
     left = select(gone.c.id, gone.c.tenant_id, gone.c.principal_id, literal(now))
     columns = ["session_id", "tenant_id", "principal_id", "deleted_at"]
-    db.connection().execute(insert(Tombstone).from_select(columns, left).add_cte(gone))
+    db.connection().execute(insert(Tombstone).from_select(columns, left).add_cte(gone, named))
 
 
 def _of(table: type[Base]) -> Any:

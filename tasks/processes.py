@@ -1,7 +1,7 @@
 """The whole product on one machine: started in order, watched, healed, and stopped within ten seconds.
 
-    lock the data folder → port free? → guardian → postgres, valkey → migrate → web, worker, scheduler
-    → web answers → "Allgone is ready: URL" → watch … → scheduler, worker, web, valkey, postgres end
+    lock the data folder → port free? → guardian → postgres, valkey → migrate → web, worker, importer, scheduler
+    → web answers → "Allgone is ready: URL" → watch … → scheduler, importer, worker, web, valkey, postgres end
 
 | what happens | what it does |
 |---|---|
@@ -25,11 +25,12 @@ from models.settings import Settings
 from tasks.children import Command
 from tasks.embedded import engines
 from tasks.listening import answers
+from tasks.queues import IMPORTS, NAME
 from tasks.supervisor import ROOT, Stopped, Supervisor
 
 
 def product_processes(settings: Settings) -> list[Command]:
-    """Web, worker and scheduler, in the order of their start; they end in the opposite one."""
+    """Web, the two workers and the scheduler, in the order of their start; they end in the opposite one."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     web = ["-m", "gunicorn", "app:create_app()", "--bind", f"{host}:{settings.port}", "--no-control-socket"]
     web += ["--worker-class", "gthread", "--workers", "2", "--threads", "16", "--graceful-timeout", "1"]
@@ -47,7 +48,10 @@ def product_processes(settings: Settings) -> list[Command]:
 
     return [
         python("web", 2.0, *web),
-        python("worker", 1.5, "-m", "tasks.worker"),
+        python("worker", 1.5, "-m", "tasks.worker", NAME),
+        python(
+            "importer", 0.5, "-m", "tasks.worker", IMPORTS
+        ),  # killed in an import, it goes on at the next start
         python("scheduler", 0.5, "-m", "tasks.schedule"),
     ]
 

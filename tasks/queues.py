@@ -15,7 +15,8 @@ from rq import Queue
 from rq.serializers import JSONSerializer
 
 NAME = "allgone"
-JOB_SECONDS = 600
+IMPORTS = "allgone-imports"  # work of minutes and hours, kept apart so that a worker stays free for the rest
+JOB_SECONDS = {NAME: 600, IMPORTS: 24 * 3600}
 FAILURE_SECONDS = 24 * 3600
 
 log = structlog.get_logger()
@@ -26,9 +27,9 @@ def open_redis(url: str) -> Redis:
     return Redis.from_url(url, socket_connect_timeout=2, health_check_interval=30)
 
 
-def open_queue(redis: Redis) -> Queue:
-    """The one queue, with its serializer."""
-    return Queue(NAME, connection=redis, serializer=JSONSerializer)
+def open_queue(redis: Redis, name: str = NAME) -> Queue:
+    """A queue, with its serializer."""
+    return Queue(name, connection=redis, serializer=JSONSerializer)
 
 
 def later(queue: Queue, job: str, *ids: str) -> bool:
@@ -46,6 +47,7 @@ def later(queue: Queue, job: str, *ids: str) -> bool:
 
 def enqueue(queue: Queue, job: str, *ids: str) -> Any:
     """Like `later`, for a caller that must know: raises RedisError."""
+    seconds = JOB_SECONDS[queue.name]
     return queue.enqueue(
-        job, args=ids, job_timeout=JOB_SECONDS, result_ttl=0, failure_ttl=FAILURE_SECONDS, ttl=FAILURE_SECONDS
+        job, args=ids, job_timeout=seconds, result_ttl=0, failure_ttl=FAILURE_SECONDS, ttl=FAILURE_SECONDS
     )

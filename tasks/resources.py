@@ -1,4 +1,4 @@
-"""What one process works with: the settings, the two engines, the byte store and the queue.
+"""What one process works with: the settings, the two engines, the byte store and the queues.
 
 A process opens them once. A forked work-horse must not share its parent's sockets, so workers open theirs in the
 child (`in_this_process`), and nothing is opened before a fork.
@@ -18,7 +18,7 @@ from sqlalchemy import Engine
 from models.base import open_engine
 from models.bytestore import ByteStore, open_store
 from models.settings import Settings, load
-from tasks.queues import open_queue, open_redis
+from tasks.queues import IMPORTS, open_queue, open_redis
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -33,6 +33,7 @@ class Resources:
     store: ByteStore
     redis: Redis
     queue: Queue
+    imports: Queue
 
 
 def from_environment() -> Settings:
@@ -45,7 +46,7 @@ def assemble(settings: Settings, engine: Engine, reader: Engine) -> Resources:
     redis = open_redis(settings.redis_url)
     # Never made here: the bare mount point of an unmounted disk would pass for a new store (tasks/store.py).
     store = open_store(settings.object_store_url, settings.aws, make=False)
-    return Resources(settings, engine, reader, store, redis, open_queue(redis))
+    return Resources(settings, engine, reader, store, redis, open_queue(redis), open_queue(redis, IMPORTS))
 
 
 def open_resources(settings: Settings) -> Resources:

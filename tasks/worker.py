@@ -1,4 +1,6 @@
-"""`python -m tasks.worker`: one RQ worker of the one queue.
+"""`python -m tasks.worker [QUEUE …]`: one RQ worker, of both queues unless some are named.
+
+An import may take hours, and holds its worker for as long; so one worker at least should not take any.
 
 It forks a work-horse for each job; nothing is opened before the fork, so no socket is shared (PARTS.md, RQ 3.0).
 A killed worker's job is picked up by the sweep, whose truth is in PostgreSQL; its leavings are cleaned every 15 s.
@@ -13,12 +15,16 @@ from rq.serializers import JSONSerializer
 
 from models.errors import Misconfigured
 from tasks.logs import configure
-from tasks.queues import open_queue, open_redis
+from tasks.queues import IMPORTS, NAME, open_queue, open_redis
 from tasks.resources import from_environment
 
 
 def main() -> int:
     """Works until SIGTERM, which lets a running job end first."""
+    names = sys.argv[1:] or [NAME, IMPORTS]
+    if not {*names} <= {NAME, IMPORTS}:
+        print(f"A queue is {NAME} or {IMPORTS}, not {' '.join(names)}", file=sys.stderr)  # noqa: T201
+        return 2
     try:
         settings = from_environment()
     except Misconfigured as fault:
@@ -27,7 +33,7 @@ def main() -> int:
     configure()
     redis = open_redis(settings.redis_url)
     worker = Worker(
-        [open_queue(redis)],
+        [open_queue(redis, name) for name in names],
         connection=redis,
         serializer=JSONSerializer,
         worker_ttl=30,

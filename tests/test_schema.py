@@ -21,6 +21,7 @@ OTHERWISE = {
     "artifacts": "_owe moves their keys to the outbox",
     "memories": "forget records and removes them",
     "skill_revisions": "durable, detached",
+    "import_failures": "a name, removed by the id that its conversation has or would have had",
     "outbox": "keeps the session's id until its last bytes are gone",
     "tombstones": "what remains",
     "deletion_records": "hashes of masked texts, 180 days",

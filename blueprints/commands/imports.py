@@ -11,7 +11,8 @@ from sqlalchemy.orm import Session
 
 from blueprints.commands.terminal import command, held, json_option, say
 from models import accounts
-from tasks.imports.importer import Result, import_export
+from tasks.imports.importer import Result
+from tasks.imports.jobs import import_here
 
 SHOWN = 20  # failures that a person is shown; --json has all
 
@@ -35,7 +36,7 @@ def import_file(file: Path, email: str, again: bool, as_json: bool) -> None:
         def progress(position: int, total: int, result: Result) -> None:
             bar.update(task, completed=position, total=total, description=f"Imported {result.imported}")
 
-        result = import_export(resources, principal_id, file, again=again, progress=progress)
+        result = import_here(resources, principal_id, file, again=again, progress=progress)
     say(as_json, result.document(), *map(_printable, _lines(result)))
     if result.ended_early:
         raise click.ClickException(f"{result.ended_early}. Import the file again to go on.")

@@ -17,6 +17,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from models.bytestore import StoreFault
 from models.errors import Refusal
 from tasks.imports.parsed import Broken, Parsed, UnknownExport
 from tasks.imports.reading import read_export
-from tasks.imports.writing import write_conversation
+from tasks.imports.writing import Halt, Witness, write_conversation
 from tasks.resources import Resources
 
 log = structlog.get_logger()
@@ -42,7 +43,10 @@ space or memory, shutting down, an input error of its disk."""
 
 @dataclass
 class Result:
-    """The counts, and who failed or was skipped, by name with the reason. `ended_early` is empty, or why it did."""
+    """The counts, and who failed or was skipped, by name with the reason. `ended_early` is empty, or why it did.
+
+    `unknown` says that the file as a whole is none that can be imported.
+    """
 
     imported: int = 0
     already_there: int = 0
@@ -51,6 +55,7 @@ class Result:
     replaced: int = 0
     files_left: int = 0
     ended_early: str = ""
+    unknown: bool = False
     failures: list[dict[str, str]] = field(default_factory=list)
     skips: list[dict[str, str]] = field(default_factory=list)
 
@@ -94,26 +99,33 @@ def import_export(
     *,
     again: bool = False,
     progress: Progress = lambda position, total, result: None,
+    witness: Witness | None = None,
+    result: Result | None = None,
+    name: str = "",
 ) -> Result:
     """Imports `path` into a principal's history. `progress` hears bytes read, bytes in all, and the counts so far.
 
-    A file of no known kind counts as one failure. Raises what the database raises when it is away from the start.
+    `result` is where an interrupted import of this very file was: as many conversations as it counts are passed over.
+    `name` is what the file is called where the path does not say it. A file of no known kind counts as one failure.
+    Raises what the database raises when it is away from the start, and the Halt of a witness or of `progress`.
     """
     with Session(resources.engine) as db:
         principal = db.get_one(accounts.Principal, principal_id)
         owner, secret = principal.owner, bytes(principal.import_secret)
-    result = Result()
+    result = result or Result()
+    witness = witness or Witness()
     try:
         with read_export(path) as export:
-            for item in export:
+            for item in islice(export, result.total, None):
                 if isinstance(item, Broken):
                     result.fail(item.conversation, item.reason)
                 else:
-                    _import_one(resources, owner, secret, item, again, result)
+                    _import_one(resources, owner, secret, item, again, result, witness)
                 progress(export.position, export.total, result)
             progress(export.total, export.total, result)
     except UnknownExport as fault:
-        result.fail(_file_name(path), fault.detail)
+        result.unknown = True
+        result.fail(name or _file_name(path), fault.detail)
     except DBAPIError as fault:
         result.ended_early = f"PostgreSQL does not answer: {_first_line(fault)}"
     log.info(
@@ -127,13 +139,38 @@ def import_export(
     return result
 
 
+def count_conversations(path: Path, progress: Callable[[int, int], None]) -> tuple[int, str]:
+    """How many conversations `import_export` will look at in this file, and the format of the first that can be used.
+
+    `progress` hears bytes read and bytes in all. A file of no known kind has one, of no format.
+    """
+    total, format = 0, ""  # noqa: A001  the export's
+    try:
+        with read_export(path) as export:
+            for item in export:
+                total += 1
+                format = format or (item.format if isinstance(item, Parsed) else "")  # noqa: A001
+                progress(export.position, export.total)
+    except UnknownExport:
+        return 1, ""
+    return total, format
+
+
 def _import_one(
-    resources: Resources, owner: accounts.Owner, secret: bytes, parsed: Parsed, again: bool, result: Result
+    resources: Resources,
+    owner: accounts.Owner,
+    secret: bytes,
+    parsed: Parsed,
+    again: bool,
+    result: Result,
+    witness: Witness,
 ) -> None:
     """Writes and counts one conversation. Raises DBAPIError when the database is away."""
     name = _name(parsed)
     try:
-        written = write_conversation(resources, owner, secret, parsed, again=again)
+        written = write_conversation(resources, owner, secret, parsed, again=again, witness=witness)
+    except Halt:
+        raise
     except Refusal as refusal:
         result.fail(name, refusal.detail)
     except StoreFault as fault:

@@ -58,6 +58,22 @@ class Written:
     files_left: int = 0  # attachments whose bytes were damaged or over a bound: only their names are kept
 
 
+class Halt(Exception):
+    """A witness wants the import to go no further: it costs no conversation, and passes through everything."""
+
+
+class Witness:
+    """Hears of each write where it happens. This one keeps nothing."""
+
+    def placed(self, session_id: str) -> None:
+        """The next conversation is, or would be, the one of this id."""
+
+    def written(
+        self, db: Session, session_id: str, parsed: Parsed, *, created: bool, files_left: int
+    ) -> None:
+        """Called last in the transaction that writes it: what is written here is there exactly when that is."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     """Where a parsed conversation belongs: its id, and the message ids that are there already."""
@@ -72,23 +88,30 @@ class _Changed(Exception):
 
 
 def write_conversation(
-    resources: Resources, owner: Owner, secret: bytes, parsed: Parsed, *, again: bool = False
+    resources: Resources,
+    owner: Owner,
+    secret: bytes,
+    parsed: Parsed,
+    *,
+    again: bool = False,
+    witness: Witness | None = None,
 ) -> Written:
     """Imports one conversation, whole or not at all. `secret` is the principal's import secret.
 
     Raises Refusal when something in it cannot be stored or now is not the time, StoreFault when its files cannot be.
     """
-    seen = ""
+    seen, witness = "", witness or Witness()
     for _ in range(_TRIES):
         with Session(resources.engine) as db:
             place = _place(db, owner, secret, parsed, again, seen)
         if place is None:
             return Written("skipped", DELETED_HERE)
         seen = place.session_id
+        witness.placed(seen)
         if all(message.source_id in place.held for message in parsed.messages):
             return Written("already_there")
         with suppress(_Changed):
-            return Written("imported", files_left=_write(resources, owner, parsed, place))
+            return Written("imported", files_left=_write(resources, owner, parsed, place, witness))
     raise InvalidState("changing", "it changed here while it was imported; import the file again")
 
 
@@ -114,7 +137,7 @@ def _held(db: Session, session_id: str) -> frozenset[str]:
     )
 
 
-def _write(resources: Resources, owner: Owner, parsed: Parsed, place: _Place) -> int:
+def _write(resources: Resources, owner: Owner, parsed: Parsed, place: _Place, witness: Witness) -> int:
     uploads: Uploads = {}
     try:
         left = _upload(resources, parsed, place, uploads)
@@ -123,6 +146,7 @@ def _write(resources: Resources, owner: Owner, parsed: Parsed, place: _Place) ->
             for uploaded in uploads.values():
                 artifacts.claim(db, uploaded.key)
             _append(db, owner, parsed, place, uploads)
+            witness.written(db, place.session_id, parsed, created=not place.exists, files_left=left)
         return left
     except BaseException as fault:
         _give_up(resources, [uploaded.key for uploaded in uploads.values()])

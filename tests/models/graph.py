@@ -13,9 +13,10 @@ from typing import Any
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
-from models import artifacts
+from models import artifacts, import_requests, imports
 from models.append import Draft, append
 from models.base import database_time
+from models.ids import new_id
 from models.memories import Memory, form, lock_workspaces
 from models.tables import metadata
 from tasks.resources import Resources
@@ -50,8 +51,20 @@ def fill(resources: Resources, player: Player, marker: str) -> Filled:
     typed = {"text": f"alone {marker}", "memory_ids": [typed_in(resources, player, "typed in")]}
     player.say(session_id, Draft("consolidated", drawn), Draft("consolidated", typed), run_id=run_id)
     player.say(session_id, Draft("run_ended", {"status": "succeeded"}), run_id=run_id)
+    fail_to_import(resources, player, session_id, f"{marker} ({marker})", f"for {marker}")
     made = [memory_id(resources, player, f"{name} {marker}") for name in ("both", "alone")]
     return Filled(session_id, run_id, [uploaded.key for uploaded in uploads], [first, second, *made])
+
+
+def fail_to_import(resources: Resources, player: Player, session_id: str, name: str, reason: str) -> str:
+    """An import of another day that failed on this conversation, by name; returns the import's id."""
+    lease = new_id()
+    with Session(resources.engine) as db, db.begin():
+        made = import_requests.create(db, player.id, kind="file", file_name="export.json", size=1).id
+        imports.claim(db, made, lease)
+        imports.save(db, made, lease, {"failed": 1}, [imports.Failure(name, reason, session_id)])
+        imports.end(db, made, lease, "done")
+    return made
 
 
 def typed_in(resources: Resources, player: Player, wanted: str) -> str:

@@ -27,8 +27,14 @@ from tests.cast import Cast, Player, messages
 from tests.models.graph import attach, count, dump, fill, held_texts, memory_id, rows, traces
 
 # Tables that a deletion changes on purpose; every other one must be as if the conversation had never been.
-CHANGED = {"tombstones", "outbox", "deletion_records", "list_versions", "skill_revisions"}
-OWN_STEP = {"artifacts", "memories", "skill_revisions", "sessions"}  # removed by a step of their own
+CHANGED = {"tombstones", "outbox", "deletion_records", "list_versions", "skill_revisions", "imports"}
+OWN_STEP = {
+    "artifacts",
+    "memories",
+    "skill_revisions",
+    "sessions",
+    "import_failures",
+}  # removed by a step of their own
 
 
 def delete(resources: Resources, owner: Owner, session_id: str) -> Deleted:

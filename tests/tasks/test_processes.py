@@ -186,10 +186,12 @@ def test_a_signal_during_the_first_start_leaves_nothing_half_made(
 
 
 def test_the_product_runs_web_worker_and_scheduler_with_the_settings_it_was_given(tmp_path: Path) -> None:
-    web, worker, scheduler = product_processes(settings_in(tmp_path, 8123))
-    assert [one.name for one in (web, worker, scheduler)] == ["web", "worker", "scheduler"]
+    web, worker, importer, scheduler = product_processes(settings_in(tmp_path, 8123))
+    made = (web, worker, importer, scheduler)
+    assert [one.name for one in made] == ["web", "worker", "importer", "scheduler"]
+    assert (worker.argv[3:], importer.argv[3:]) == (("allgone",), ("allgone-imports",))
     assert web.argv[:5] == (sys.executable, "-m", "gunicorn", "app:create_app()", "--bind")
     assert web.argv[5] == "127.0.0.1:8123"
     assert worker.environ is not None
     assert worker.environ["ALLGONE_DATA_DIR"] == str(tmp_path)
-    assert sum(grace for one in (web, worker, scheduler) for _, grace in one.stop) <= 5
+    assert sum(grace for one in made for _, grace in one.stop) <= 5
