@@ -1,7 +1,8 @@
 """Who asks: a bearer token at `/v1`, a signed-in browser elsewhere, an operator at the operator's pages.
 
-Flask's own session is touched in this file alone; all it holds is the id of a sign-in, which is revocable, and
-the CSRF secret. A token or sign-in that is unknown, expired or revoked is refused alike.
+Flask's own session is touched in this file alone; all it holds is the id of a sign-in, which is revocable, the CSRF
+secret, and, before a sign-in, where its reader wanted to be. A token or sign-in that is unknown, expired or revoked is
+refused alike.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
+from urllib.parse import urlsplit
 
 from flask import Flask, Response, current_app, g, make_response, redirect, request, session, url_for
 from flask.sessions import SecureCookieSessionInterface
@@ -31,8 +33,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SIGN_IN = "sign_in"
+HOME = "/"
+PLACE = "place"  # where a reader wanted to be who had to sign in first
 # A busy token is written to once a minute. Spelled in SQL: a bound interval has no type when it is prepared.
 USE_NOTED: ColumnElement[Any] = literal_column("interval '1 minute'")
+SEEN_NOTED: ColumnElement[Any] = literal_column("interval '5 minutes'")
 _TOKEN = Prepared(
     "access_token",
     select(
@@ -46,7 +51,13 @@ _TOKEN = Prepared(
 )
 _SIGNED_IN = Prepared(
     "access_signed_in",
-    select(Principal.id, Principal.tenant_id, Principal.email, Principal.operator)
+    select(
+        Principal.id,
+        Principal.tenant_id,
+        Principal.email,
+        Principal.operator,
+        SignIn.seen_at < func.now() - SEEN_NOTED,
+    )
     .join(SignIn, SignIn.principal_id == Principal.id)
     .where(
         SignIn.id == bindparam("sign_in_id", type_=Id()),
@@ -131,9 +142,20 @@ def reader() -> Reader | None:
         if is_id(sign_in_id):
             with reading() as connection:
                 row = _SIGNED_IN.row(connection, {"sign_in_id": sign_in_id})
-            g.reader = Reader(*row) if row else None
+            if row and row[4]:
+                _note_seen(sign_in_id)
+            g.reader = Reader(*row[:4]) if row else None
     held: Reader | None = g.reader
     return held
+
+
+def _note_seen(sign_in_id: str) -> None:
+    # For its holder to read, and for nothing else: it prolongs nothing.
+    mine = select(SignIn.id).where(SignIn.id == sign_in_id).with_for_update(skip_locked=True)
+    with reading() as connection:
+        connection.execute(
+            update(SignIn).where(SignIn.id.in_(mine.scalar_subquery())).values(seen_at=func.now())
+        )
 
 
 def owner() -> Owner:
@@ -158,11 +180,45 @@ def forget_browser() -> None:
 
 def to_sign_in() -> Response:
     """Sends the whole page to sign-in, also when htmx asked for a part of it."""
-    if request.headers.get("HX-Request"):
+    part = request.headers.get("HX-Request")
+    wanted = request.headers.get("HX-Current-URL", "") if part else request.full_path
+    place = safe_place(wanted) if part or request.method == "GET" else HOME
+    there = url_for("account.sign_in_page", next=place if place != HOME else None)
+    if part:
         response = make_response("", 200)
-        response.headers["HX-Redirect"] = url_for("account.sign_in_page")
+        response.headers["HX-Redirect"] = there
         return response
-    return make_response(redirect(url_for("account.sign_in_page"), 303))
+    return make_response(redirect(there, 303))
+
+
+def safe_place(address: str) -> str:
+    """The path and query of an address of ours, for going there after a sign-in; HOME for whatever else.
+
+    Only the path is taken, whatever host it named, and it is one that no browser reads as another host's.
+    """
+    if len(address) > 2000 or not address.isprintable() or "\\" in address:
+        return HOME
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return HOME
+    path = parts.path
+    if not path.startswith("/") or path.startswith(("//", "/sign-", "/v1/", "/static/")):
+        return HOME
+    return path + (f"?{parts.query}" if parts.query else "")
+
+
+def keep_place(address: str) -> None:
+    """Remembers where a reader wants to be once they are signed in, by whatever way; HOME forgets it."""
+    if (place := safe_place(address)) != HOME:
+        session[PLACE] = place
+    else:
+        session.pop(PLACE, None)
+
+
+def take_place() -> str:
+    """Where the reader wanted to be; HOME when that is not known. Told once."""
+    return safe_place(str(session.pop(PLACE, HOME)))
 
 
 def signed_in_only(view: Callable[P, R]) -> Callable[P, R | BaseResponse]:
@@ -198,6 +254,8 @@ def register(app: Flask) -> None:
 
 def _stale_form(_fault: CSRFError) -> Response:
     if reader() is None:
+        if request.path == "/sign-in" or request.path.startswith("/sign-in/"):
+            return make_response(redirect(url_for("account.sign_in_page", again="1"), 303))
         return to_sign_in()
     detail = "This page was opened under another sign-in, so nothing was done. Load the page again, then try once more."
     return answer("forbidden", detail, {})

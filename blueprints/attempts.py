@@ -1,15 +1,25 @@
-"""How many failed attempts an address has: counted in Redis for all processes, in memory while Redis is away.
+"""How many attempts an address or an account has: counted in Redis for all processes, in memory while Redis is away.
 
-Only failures are counted and only they are answered 429, so that nobody is locked out of a good token by a
-neighbour behind the same address. The `limits` library keeps the windows.
+| limit | of what | counted by |
+|---|---|---|
+| TOKENS | failures with a bearer token | address |
+| PASSWORDS | tries with a password, good ones too | address |
+| ACCOUNT | tries since the last good one | the account that is named, whether there is one or not |
+| PROVIDER | ways begun and ended at the identity provider | address |
+
+For a token, which nobody can guess, only failures are counted and only they are answered 429, so that nobody is
+locked out by a neighbour behind the same address. A password can be guessed: a try is counted before it is looked
+at, so that many at once gain nothing. The `limits` library keeps the windows.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 
-from limits import RateLimitItemPerMinute
+from limits import RateLimitItem, RateLimitItemPerMinute
 from limits.storage import MemoryStorage, RedisStorage
 from limits.strategies import FixedWindowRateLimiter
 from redis import Redis
@@ -18,31 +28,73 @@ from redis.exceptions import RedisError
 from models.errors import RateLimited
 from tasks.resources import Resources
 
-FAILURES = RateLimitItemPerMinute(30)  # from one address
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """So many in such a window, under a name of its own; `said` is what the one too many hears."""
+
+    name: str
+    window: RateLimitItem
+    said: str
+
+
+TOKENS = Limit(
+    "token", RateLimitItemPerMinute(30), "Too many failed attempts from this address. Wait a minute."
+)
+PASSWORDS = Limit(
+    "password", RateLimitItemPerMinute(30), "Too many attempts from this address. Wait a minute."
+)
+ACCOUNT = Limit(
+    "account",
+    RateLimitItemPerMinute(10, 15),
+    "Too many attempts with passwords for this address. Wait a quarter of an hour, or sign in by a link.",
+)
+PROVIDER = Limit(
+    "provider", RateLimitItemPerMinute(30), "Too many attempts from this address. Wait a minute."
+)
 
 
 def count_failure(resources: Resources, address: str | None) -> None:
-    """Counts a failed attempt. Raises RateLimited when there were too many within a minute."""
-    name = address or "unknown"
+    """Counts a failure with a token. Raises RateLimited when there were too many within a minute."""
+    count(resources, TOKENS, address or "unknown")
+
+
+def count(resources: Resources, limit: Limit, whose: str) -> None:
+    """Counts one more of `whose`. Raises RateLimited, with the seconds to wait, when that is too many."""
+    name = _short(whose)
     local = _local()
     limiter = local
     try:
         limiter = _shared(resources.redis)
-        allowed = limiter.hit(FAILURES, "token", name)
+        allowed = limiter.hit(limit.window, limit.name, name)
     except RedisError:
         limiter = local
-        allowed = local.hit(FAILURES, "token", name)
+        allowed = local.hit(limit.window, limit.name, name)
     if not allowed:
-        raise RateLimited(
-            "Too many failed attempts from this address. Wait a minute.", retry_after=_wait(limiter, name)
-        )
+        raise RateLimited(limit.said, retry_after=_wait(limiter, limit, name))
 
 
-def _wait(limiter: FixedWindowRateLimiter, name: str) -> int:
+def forgive(resources: Resources, limit: Limit, whose: str) -> None:
+    """Forgets what was counted of `whose`, who has shown to be nobody who guesses."""
+    name = _short(whose)
+    _local().clear(limit.window, limit.name, name)
     try:
-        return max(1, int(limiter.get_window_stats(FAILURES, "token", name).reset_time - time.time()) + 1)
+        _shared(resources.redis).clear(limit.window, limit.name, name)
+    except RedisError:
+        return
+
+
+def _short(whose: str) -> str:
+    # No address of a reader or a user stands in Redis as it is; and a long one costs no more than a short one.
+    return sha256(whose.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _wait(limiter: FixedWindowRateLimiter, limit: Limit, name: str) -> int:
+    try:
+        left = limiter.get_window_stats(limit.window, limit.name, name).reset_time - time.time()
     except RedisError:
         return 60
+    return max(1, int(left) + 1)
 
 
 @cache

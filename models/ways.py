@@ -51,6 +51,27 @@ def user_at(db: Session, email: str) -> Principal | None:
 # -- passwords -----------------------------------------------------------------------------------------------
 
 
+def any_password(db: Session) -> bool:
+    """Whether anybody has one, so that the sign-in page asks for it."""
+    return bool(db.execute(select(select(Password.principal_id).exists())).scalar_one())
+
+
+def password_at(db: Session, email: str) -> tuple[str, str] | None:
+    """Principal and hash of the user with that address and a password.
+
+    One statement, whoever is asked for: its time does not tell whether there is such a user.
+    """
+    if not email.isprintable():
+        return None
+    named = Principal.email.in_((email, email.lower()))
+    wanted = select(Principal.id, Password.hash).join(Password, Password.principal_id == Principal.id)
+    exact = (Principal.email == email).desc()
+    row = db.execute(
+        wanted.where(named, Principal.closed_at.is_(None)).order_by(exact).limit(1)
+    ).one_or_none()
+    return None if row is None else (row[0], row[1])
+
+
 def password_of(db: Session, principal_id: str) -> Password | None:
     """The password of a principal, or None."""
     return db.get(Password, principal_id)
