@@ -13,6 +13,7 @@ from blueprints import (
     access,
     account,
     api,
+    approvals,
     assets,
     commands,
     conversation,
@@ -23,6 +24,7 @@ from blueprints import (
     logs,
     operations,
     sidebar,
+    talk,
 )
 from models.cursor import signing_key
 from models.errors import Misconfigured
@@ -66,7 +68,15 @@ def _assembled(settings: Settings) -> Flask:
     csrf = CSRFProtect(app)
     access.register(app)
     csrf.exempt(api.v1)  # it takes no cookie, so no other site can ride on one
-    for blueprint in (sidebar.sidebar, conversation.conversation, account.account, api.v1, api.openapi):
+    for blueprint in (
+        sidebar.sidebar,
+        talk.talk,
+        approvals.deciding,
+        conversation.conversation,
+        account.account,
+        api.v1,
+        api.openapi,
+    ):
         app.register_blueprint(blueprint)
     operations.mount(app)
     app.wsgi_app = doorstep.Doorstep(app)  # type: ignore[method-assign,assignment]

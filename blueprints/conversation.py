@@ -1,8 +1,7 @@
-"""A conversation's page, its files, and its deletion as a browser asks for it.
+"""A conversation's files, the run that can be stopped, and its deletion as a browser asks for it.
 
 | route | answers |
 |---|---|
-| `GET /conversations/<id>` | the page; 404, with the time of its deletion where the reader did that |
 | `GET /conversations/<id>/standing` | 204 while it is there, else the notice that takes its place in an open page |
 | `GET /conversations/<id>/artifacts/<artifact_id>` | the bytes, as attachment |
 | `GET /conversations/<id>/delete` | what goes, and the question; `?seen=` 204 while nothing changed |
@@ -28,8 +27,8 @@ from werkzeug.wrappers import Response as BaseResponse
 from blueprints import access, days
 from blueprints.database import reading, resources, transaction
 from blueprints.errors import answer
-from blueprints.sidebar import VERSION, listed
-from blueprints.transcript import items
+from blueprints.gone import deleted_at_of, gone_page
+from blueprints.sidebar import VERSION
 from models import listing, purge, runs, transcript
 from models.accounts import Owner
 from models.append import lock_conversation
@@ -37,40 +36,12 @@ from models.bytestore import Missing, StoreFault
 from models.errors import InvalidState, NotFound
 from models.ids import is_id
 from tasks.deletion import delete_now
+from tasks.news import tell
 
 conversation = Blueprint("conversation", __name__, url_prefix="/conversations/<session_id>")
 
-SEQ_END = 1 << 63  # no event's number reaches it
 SIZES = ("bytes", "kB", "MB", "GB")
 _media_type = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}", re.IGNORECASE)
-
-
-@conversation.get("")
-@access.signed_in_only
-def page(session_id: str) -> str | Response:
-    """The transcript, its newest part first; `?before=` shows what was said before that event."""
-    owner = access.owner()
-    before = request.args.get("before", type=int)
-    if before is not None and not 0 < before < SEQ_END:
-        before = None
-    with reading() as connection:
-        try:
-            entry = listing.find(connection, owner, session_id)
-        except NotFound:
-            return _gone_page(owner, session_id)
-        part = transcript.part(connection, session_id, before)
-        files = transcript.files(connection, owner, session_id)
-        memories = transcript.memories(connection, owner, session_id)
-    return render_template(
-        "conversation/page.html",
-        entry=entry,
-        items=items(part.events),
-        earlier=part.before,
-        later=before is not None,
-        files=files,
-        memories=memories,
-        **listed(owner, open_entry=entry),
-    )
 
 
 @conversation.get("/standing")
@@ -83,7 +54,7 @@ def standing(session_id: str) -> Response:
             listing.find(connection, owner, session_id)
         except NotFound:
             return make_response(
-                render_template("conversation/_gone.html", deleted_at=_when(owner, session_id))
+                render_template("conversation/_gone.html", deleted_at=deleted_at_of(owner, session_id))
             )
     return Response(status=204)
 
@@ -158,13 +129,18 @@ def delete(session_id: str) -> Response | BaseResponse:
 @conversation.post("/stop")
 @access.signed_in_only
 def stop(session_id: str) -> str | Response | BaseResponse:
-    """Asks the active run to end; its worker, or its lease, ends it. Raises NotFound."""
+    """Asks the active run to end; its worker, or its lease, ends it. Raises NotFound.
+
+    The question before a deletion asks this, and (with `page`) the conversation's own page.
+    """
     owner = access.owner()
     with transaction() as db:
         runs.request_cancel(db, lock_conversation(db, owner, session_id))
         context = _question(db, owner, session_id)
+    tell(resources(), session_id)
     if not request.headers.get("HX-Request"):
-        return redirect(url_for(".ask", session_id=session_id), 303)
+        back = "talk.page" if "page" in request.form else ".ask"
+        return redirect(url_for(back, session_id=session_id), 303)
     return _rendered("delete", context)
 
 
@@ -172,6 +148,20 @@ def stop(session_id: str) -> str | Response | BaseResponse:
 def moment(at: datetime) -> str:
     """A moment in words, in the reader's zone."""
     return days.written(at, days.zone())
+
+
+@conversation.app_template_filter("day")
+def day(at: datetime) -> str:
+    """A day in words, in the reader's zone."""
+    return days.written(at, days.zone()).partition(" at ")[0]
+
+
+@conversation.app_template_filter("lasting")
+def lasting(seconds: float) -> str:
+    """A length of time in words: "340 ms", "2.5 s", "3 min"."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 @conversation.app_template_filter("size")
@@ -200,28 +190,14 @@ def _rendered(name: str, context: dict[str, Any]) -> str:
 
 
 def _already_gone(owner: Owner, session_id: str) -> Response:
-    deleted_at = _when(owner, session_id)
+    deleted_at = deleted_at_of(owner, session_id)
     if deleted_at is None:
         raise NotFound("There is no such conversation. It may have been deleted.")
     if not request.headers.get("HX-Request"):
-        return _gone_page(owner, session_id)
+        return gone_page(owner, session_id)
     response = make_response(render_template("conversation/_gone.html", deleted_at=deleted_at, dialog=True))
     response.headers["HX-Trigger"] = orjson.dumps({"allgone:gone": {"id": session_id}}).decode()
     return response
-
-
-def _gone_page(owner: Owner, session_id: str) -> Response:
-    deleted_at = _when(owner, session_id)
-    return make_response(
-        render_template("conversation/gone.html", deleted_at=deleted_at, **listed(owner)), 404
-    )
-
-
-def _when(owner: Owner, session_id: str) -> str | None:
-    """When the reader deleted it, in the reader's zone; None when it never was theirs."""
-    with transaction() as db:
-        stone = purge.tombstone(db, owner, session_id)
-        return days.written(stone.deleted_at, days.zone()) if stone else None
 
 
 def _attachment(name: str) -> str:

@@ -1,4 +1,12 @@
-"""Events as a reader reads them: messages, tool calls folded with their results, and quiet notes. PURE.
+"""Events as a reader reads them: messages, tool calls folded with their results, approvals, and quiet notes. PURE.
+
+| event | becomes |
+|---|---|
+| a message | a message, its blocks in order |
+| `tool_call` with its `tool_result` | one tool, at the call's place; the result may lie on another page |
+| `approval_requested` | a card that waits for a decision, or says which was made |
+| a run of events with a `parent_id` | one fold: what a sub-agent did |
+| anything else | a line |
 
 Whatever an event holds is a stranger's: texts go through `blueprints/markdown.py` or are escaped by the template,
 and a payload that is not what its type promises is shown as little as it says, never as an error.
@@ -9,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
 import orjson
@@ -16,17 +25,25 @@ from markupsafe import Markup
 
 from blueprints.markdown import rendered, verbatim
 from models.rules import texts
-from models.transcript import Said
+from models.transcript import SILENT, Called, Said
 
-SHOWN_MAX = 20_000  # characters of a tool's arguments or output that are shown
+SHOWN_MAX = 20_000  # characters of a tool's arguments or output that are shown at once
 MARKDOWN_MAX = 200_000  # characters of one page that are read as Markdown; what comes after is shown as it is
 SPEAKERS = {"user_message": "You", "assistant_message": "Assistant"}
-SILENT = frozenset({"checkpoint", "projected"})  # a worker's own book-keeping
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a page's events became, by id: the halves of tools that lie on other pages, and the approvals."""
+
+    calls: Mapping[str, Called] = field(default_factory=dict)
+    approvals: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Item:
-    """One thing in the transcript. `kind` is message, tool, reasoning or note; the rest is what that kind has."""
+    """One thing in the transcript. `kind` is message, tool, reasoning, approval, nested or note; the rest is what
+    that kind has. `cut` says that there is more than is shown."""
 
     kind: str
     seq: int
@@ -37,53 +54,143 @@ class Item:
     status: str = ""
     arguments: str = ""
     output: str = ""
+    cut: bool = False
+    seconds: float | None = None  # that a tool took, where it is known
+    key: str = ""  # of a tool: its call_id; of an approval: its id
+    decided_at: datetime | None = None
+    inner: list[Item] = field(default_factory=list)
 
 
-def items(events: Sequence[Said]) -> list[Item]:
-    """What to show of `events`, in their order; a tool's result is shown with its call where both are here."""
+def halves(events: Sequence[Said]) -> list[str]:
+    """The `call_id`s of which these events hold the call or the result alone."""
+    called = {_word(event.payload, "call_id") for event in events if event.type == "tool_call"}
+    answered = {_word(event.payload, "call_id") for event in events if event.type == "tool_result"}
+    return sorted(called ^ answered)
+
+
+def asked(events: Sequence[Said]) -> list[str]:
+    """The ids of the approvals that these events ask for or decide."""
+    ids = [event.id for event in events if event.type == "approval_requested"]
+    decided = (event for event in events if event.type == "approval_decided")
+    return ids + [_word(event.payload, "approval_id") for event in decided]
+
+
+def items(events: Sequence[Said], beside: Beside = Beside()) -> list[Item]:
+    """What to show of `events`, in their order; a result whose call is on another page is shown there."""
     shown: list[Item] = []
-    left = MARKDOWN_MAX
-    calls: dict[str, Item] = {}
-    for event in events:
-        payload = event.payload
-        if event.type in SPEAKERS:
-            message, read = _message(event, left)
-            left -= read
-            shown.append(message)
-        elif event.type == "tool_call":
-            call = Item("tool", event.seq, event.created_at, name=_word(payload, "name"), status="called")
-            call.arguments = _shown(payload.get("arguments"))
-            calls[_word(payload, "call_id")] = call
-            shown.append(call)
-        elif event.type == "tool_result":
-            result = calls.pop(_word(payload, "call_id"), None)
-            if result is None:  # its call is on an earlier page
-                result = Item("tool", event.seq, event.created_at, name=_word(payload, "name") or "tool")
-                shown.append(result)
-            result.output, result.status = _shown(payload.get("output")), _word(payload, "status")
-        elif event.type == "reasoning":
-            shown.append(Item("reasoning", event.seq, event.created_at, output=_shown(_spoken(payload))))
-        elif event.type not in SILENT:
-            shown.append(Item("note", event.seq, event.created_at, blocks=[_note(event.type, payload)]))
+    page = _Page(beside)
+    for nested, group in groupby(events, key=lambda event: event.parent_id is not None):
+        inner = page.items(list(group))
+        if nested and inner:
+            shown.append(Item("nested", inner[0].seq, inner[0].at, inner=inner))
+        else:
+            shown.extend(inner)
     return shown
 
 
-def _message(event: Said, left: int) -> tuple[Item, int]:
-    read = 0
-    spoken = event.type == "user_message"
-    item = Item("message", event.seq, event.created_at, speaker=SPEAKERS[event.type])
-    content = event.payload.get("content")
-    for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-        if not isinstance(block, Mapping):
-            continue
-        text = block.get("text")
-        if block.get("type") == "text" and isinstance(text, str):
-            if text.strip():
-                read += len(text)
-                item.blocks.append(rendered(text, breaks=spoken) if read <= left else verbatim(text))
+def updates(events: Sequence[Said], beside: Beside) -> list[Item]:
+    """What changed on earlier pages by `events`: tools that got their result, approvals that were decided."""
+    here = {event.id for event in events}
+    calls = {_word(event.payload, "call_id") for event in events if event.type == "tool_call"}
+    changed: list[Item] = []
+    for event in events:
+        key = _word(event.payload, "call_id")
+        if event.type == "tool_result" and key not in calls and key in beside.calls:
+            half = beside.calls[key]
+            if half.called:
+                changed.append(
+                    _finished(Item("tool", 0, event.created_at, name=half.name or "", key=key), half)
+                )
+        approval_id = _word(event.payload, "approval_id")
+        if event.type == "approval_decided" and approval_id not in here and approval_id in beside.approvals:
+            changed.append(approval(beside.approvals[approval_id]))
+    return changed
+
+
+def approval(row: Any) -> Item:
+    """The card of one approval, from its row."""
+    card = Item("approval", row.seq, row.created_at, key=row.id, name=row.tool or "", output=row.summary)
+    if row.arguments is not None:
+        card.arguments, card.cut = _shown(row.arguments)
+    card.status, card.decided_at = row.decision or "pending", row.decided_at
+    return card
+
+
+class _Page:
+    """One page while it is told: how much Markdown is left, and the calls that wait for their results."""
+
+    def __init__(self, beside: Beside) -> None:
+        self._beside = beside
+        self._left = MARKDOWN_MAX
+        self._calls: dict[str, Item] = {}
+
+    def items(self, events: Sequence[Said]) -> list[Item]:
+        found = (self._item(event) for event in events if event.type not in SILENT)
+        return [item for item in found if item is not None]
+
+    def _item(self, event: Said) -> Item | None:
+        payload = event.payload
+        if event.type in SPEAKERS:
+            return self._message(event)
+        if event.type == "tool_call":
+            return self._call(event)
+        if event.type == "tool_result":
+            return self._result(event)
+        if event.type == "approval_requested" and event.id in self._beside.approvals:
+            return approval(self._beside.approvals[event.id])
+        if event.type == "reasoning":
+            said = "\n\n".join(texts(payload.get("content")))
+            text, cut = _shown(said)
+            return Item("reasoning", event.seq, event.created_at, output=text, cut=cut)
+        return Item("note", event.seq, event.created_at, blocks=[_note(event.type, payload)])
+
+    def _message(self, event: Said) -> Item:
+        spoken = event.type == "user_message"
+        item = Item("message", event.seq, event.created_at, speaker=SPEAKERS[event.type])
+        content = event.payload.get("content")
+        for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+            if not isinstance(block, Mapping):
+                continue
+            text = block.get("text")
+            if block.get("type") == "text" and isinstance(text, str):
+                if text.strip():
+                    self._left -= len(text)
+                    item.blocks.append(rendered(text, breaks=spoken) if self._left >= 0 else verbatim(text))
+            else:
+                item.blocks.append(_named(block))
+        return item
+
+    def _call(self, event: Said) -> Item:
+        key = _word(event.payload, "call_id")
+        call = Item("tool", event.seq, event.created_at, name=_word(event.payload, "name"), key=key)
+        call.status = "called"
+        call.arguments, call.cut = _shown(event.payload.get("arguments"))
+        self._calls[key] = call
+        half = self._beside.calls.get(key)
+        return call if half is None else _finished(call, half)
+
+    def _result(self, event: Said) -> Item | None:
+        key = _word(event.payload, "call_id")
+        tool = self._calls.pop(key, None)
+        alone = tool is None
+        if tool is None:
+            half = self._beside.calls.get(key)
+            if half is not None and half.called:
+                return None  # told with its call, on an earlier page
+            name = _word(event.payload, "name") or "tool"
+            tool = Item("tool", event.seq, event.created_at, name=name, key=key)
         else:
-            item.blocks.append(_named(block))
-    return item, read
+            tool.seconds = max(0.0, (event.created_at - tool.at).total_seconds()) or None
+        tool.output, cut = _shown(event.payload.get("output"))
+        tool.cut, tool.status = tool.cut or cut, _word(event.payload, "status")
+        return tool if alone else None
+
+
+def _finished(tool: Item, half: Called) -> Item:
+    """A tool with what is known of it elsewhere."""
+    if half.output is not None:
+        tool.output, tool.cut, tool.status = half.output, tool.cut or not half.whole, half.status
+    return tool
 
 
 def _named(block: Mapping[str, Any]) -> str:
@@ -97,6 +204,8 @@ def _note(kind: str, payload: Mapping[str, Any]) -> str:
     match kind:
         case "approval_requested":
             return f"Asked for approval: {_word(payload, 'summary')}"
+        case "approval_decided":
+            return "Approved" if payload.get("decision") == "approve" else "Denied"
         case "artifact_created":
             return f"File added: {_word(payload, 'name')}"
         case "recall":
@@ -117,17 +226,12 @@ def _note(kind: str, payload: Mapping[str, Any]) -> str:
     return kind.replace("_", " ").capitalize()
 
 
-def _spoken(payload: Mapping[str, Any]) -> str:
-    return "\n\n".join(texts(payload.get("content")))
-
-
 def _word(payload: Mapping[str, Any], name: str) -> str:
     value = payload.get(name)
     return value if isinstance(value, str) else ""
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any) -> tuple[str, bool]:
+    """A value as text, and whether it was cut."""
     text = value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
-    if len(text) > SHOWN_MAX:
-        return f"{text[:SHOWN_MAX]}\n… {len(text) - SHOWN_MAX:,} more characters are not shown"
-    return text
+    return text[:SHOWN_MAX], len(text) > SHOWN_MAX

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import secrets
 import time
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def uuid7(milliseconds: int, entropy: bytes) -> str:
@@ -30,6 +33,11 @@ def uuid7(milliseconds: int, entropy: bytes) -> str:
 def new_id() -> str:
     """A fresh UUIDv7 text."""
     return uuid7(time.time_ns() // 1_000_000, secrets.token_bytes(10))
+
+
+def made_at(some_id: str) -> datetime:
+    """When an id was made, to the millisecond: its first 48 bits."""
+    return EPOCH + timedelta(milliseconds=UUID(some_id).int >> 80)
 
 
 def is_id(text: object) -> bool:

@@ -16,7 +16,6 @@ from models.accounts import Owner
 from models.errors import Invalid
 
 EVENTS_DEFAULT, EVENTS_MAX = 200, 1000
-EVENT_STREAM = "text/event-stream"
 Seq = Annotated[int, Field(ge=0, le=(1 << 63) - 1, description="Events above this seq."), WHOLE]
 
 
@@ -45,7 +44,7 @@ def list_events(owner: Owner, session_id: str, query: EventsAsked) -> Response:
         with reading_connection() as connection:
             listing.find(connection, owner, session_id)  # NotFound before anything is streamed
         if request.method == "HEAD":
-            return Response(content_type=EVENT_STREAM)
+            return Response(content_type=streams.EVENT_STREAM)
         return streams.open_stream(owner, session_id, after)
     with transaction() as db:
         page = reading.events(db, owner, session_id, query.after, query.limit)
@@ -56,7 +55,7 @@ def list_events(owner: Owner, session_id: str, query: EventsAsked) -> Response:
 def _wants_stream() -> bool:
     # Only who names it: `*/*` is anyone who did not think of a stream that never ends.
     named = {kind.partition(";")[0].strip().lower(): quality for kind, quality in request.accept_mimetypes}
-    wanted = named.get(EVENT_STREAM, 0)
+    wanted = named.get(streams.EVENT_STREAM, 0)
     return wanted > 0 and wanted >= named.get("application/json", 0)
 
 

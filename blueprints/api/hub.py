@@ -7,8 +7,9 @@
 |---|---|
 | a conversation has news | reads a batch of its events and queues them to each reader that takes more |
 | a reader has taken all | reads on for it, when it is behind |
-| once a second | asks PostgreSQL for the last `seq` of all watched conversations: Redis may lose every hint |
-| the same second | ends the streams of tokens that are revoked or expired |
+| it has news, and an open page watches it | tells the page that there is news, and nothing of it |
+| once a second | asks PostgreSQL what changed in all watched conversations: Redis may lose every hint |
+| the same second | ends the streams of tokens that are revoked or expired, and of sign-ins that are over |
 | every 15 s | a heartbeat to those who wait |
 | the conversation is gone | `session_deleted`, and the stream ends |
 | a reader takes nothing for 30 s | its stream is closed; it resumes from `Last-Event-ID` |
@@ -26,21 +27,18 @@ import socket
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
-import orjson
 import structlog
-from sqlalchemy import ARRAY, Connection, LargeBinary, any_, func, literal, or_, select
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from blueprints.api import views
-from blueprints.api.readers import Reader
-from blueprints.api.wire import time_text
-from models import reading
-from models.accounts import Owner, Token
-from models.base import Id
+from blueprints.api import looks
+from blueprints.api.readers import Reader, Watcher
+from models import reading, transcript
+from models.accounts import Owner
 from models.errors import RateLimited
-from models.history import Conversation, Tombstone
 from tasks.news import CHANNEL
 from tasks.resources import Resources
 
@@ -145,7 +143,7 @@ class Hub:
         if now >= self._beat_at:
             self._beat_at = now + HEARTBEAT_SECONDS
             for reader in [one for one in self._readers if not (one.waiting or one.ending)]:
-                self._say(reader, b": heartbeat\n\n")
+                self._say(reader, reader.beat)
         if now >= self._look_at:
             self._look_at = now + LOOK_SECONDS
             self._drop_stalled(now)
@@ -167,26 +165,20 @@ class Hub:
         self._news |= watched & {item if isinstance(item, str) else item.session_id for item in items}
 
     def _look(self) -> None:
-        """Ends streams whose token ended; notes conversations that have more than some reader, or are gone."""
+        """Ends streams whose token or sign-in ended; notes conversations that changed for some reader, or are gone."""
         if not self._readers:
             return
         with self._resources.reader.connect() as connection:
-            good = self._live_tokens(connection)
-            for reader in [one for one in self._readers if one.token not in good]:
+            tokens = {one.token for one in self._readers if not isinstance(one, Watcher)}
+            sign_ins = {one.sign_in_id for one in self._readers if isinstance(one, Watcher)}
+            good = looks.live_tokens(connection, tokens) | looks.live_sign_ins(connection, sign_ins)
+            for reader in [one for one in self._readers if one.admitted_by not in good]:
                 self._drop(reader)
-            watched = {reader.session_id for reader in self._readers}
-            named = Conversation.id == any_(literal(list(watched), ARRAY(Id())))
-            rows = connection.execute(select(Conversation.id, Conversation.last_seq).where(named)).all()
-        last = {row[0]: row[1] for row in rows}
+            stamps = transcript.stamps(connection, list({reader.session_id for reader in self._readers}))
         for reader in self._readers:
-            if reader.takes_more and last.get(reader.session_id, reader.after + 1) > reader.after:
+            stamp = stamps.get(reader.session_id)
+            if reader.takes_more and (stamp is None or reader.lacks(stamp)):
                 self._news.add(reader.session_id)
-
-    def _live_tokens(self, connection: Connection) -> set[bytes]:
-        held = literal(list({reader.token for reader in self._readers}), ARRAY(LargeBinary()))
-        unexpired = or_(Token.expires_at.is_(None), Token.expires_at > func.now())
-        live = select(Token.hash).where(Token.hash == any_(held), Token.revoked_at.is_(None), unexpired)
-        return {bytes(row[0]) for row in connection.execute(live)}
 
     def _drop_stalled(self, now: float) -> None:
         for reader in [one for one in self._readers if one.waiting and now - one.moved_at > STALLED_SECONDS]:
@@ -197,18 +189,20 @@ class Hub:
         hungry = [one for one in self._readers if one.session_id == session_id and one.takes_more]
         if not hungry:
             return
+        watchers = [one for one in hungry if isinstance(one, Watcher)]
+        readers = [one for one in hungry if not isinstance(one, Watcher)]
         with self._resources.reader.connect() as connection:
-            lowest = min(one.after for one in hungry)
+            self._hint(connection, session_id, watchers)
+            if not readers:
+                return
+            lowest = min(one.after for one in readers)
             page = reading.above(connection, session_id, lowest, BATCH, most_bytes=BATCH_BYTES)
-            if not page.events and self._gone(connection, session_id):
-                word = _last_word(connection, session_id)
-                for reader in hungry:
-                    reader.ending = True
-                    self._say(reader, word)
+            if not page.events and looks.gone(connection, session_id):
+                self._end(connection, session_id, readers)
                 return
         for row in page.events:
-            frame = _framed(row, session_id)
-            for reader in hungry:
+            frame = looks.told(row, session_id)
+            for reader in readers:
                 # Dense: whoever had no room for the one before is not given this one either.
                 if row.seq == reader.after + 1 and reader.takes_more:
                     reader.after = row.seq
@@ -216,9 +210,24 @@ class Hub:
         if page.more:
             self._news.add(session_id)  # for the next turn: whoever came meanwhile is served in between
 
-    def _gone(self, connection: Connection, session_id: str) -> bool:
-        there = select(Conversation.id).where(Conversation.id == session_id)
-        return connection.execute(there).scalar_one_or_none() is None
+    def _hint(self, connection: Connection, session_id: str, watchers: list[Watcher]) -> None:
+        """Tells open pages that their conversation changed, and each of them once of each change."""
+        if not watchers:
+            return
+        stamp = transcript.stamps(connection, [session_id]).get(session_id)
+        if stamp is None:
+            self._end(connection, session_id, watchers)
+            return
+        for watcher in watchers:
+            if watcher.lacks(stamp):
+                watcher.seen = str(stamp)
+                self._say(watcher, looks.hint(stamp))
+
+    def _end(self, connection: Connection, session_id: str, readers: Sequence[Reader]) -> None:
+        word = looks.last_word(connection, session_id)
+        for reader in readers:
+            reader.ending = True
+            self._say(reader, word)
 
     def _serve(self, reader: Reader, mask: int) -> None:
         try:
@@ -268,15 +277,3 @@ class Hub:
         with contextlib.suppress(OSError):
             reader.sock.shutdown(socket.SHUT_RDWR)
         reader.sock.close()
-
-
-def _last_word(connection: Connection, session_id: str) -> bytes:
-    at = connection.execute(select(Tombstone.deleted_at).where(Tombstone.session_id == session_id)).scalar()
-    word = {"session_id": session_id, "deleted_at": None if at is None else time_text(at)}
-    return b"event: session_deleted\ndata: " + orjson.dumps(word) + b"\n\n"
-
-
-def _framed(row: reading.Read, session_id: str) -> bytes:
-    data = orjson.dumps(views.event(row, session_id, row.parent_id))
-    # A type may hold no line break (models/append.py), so it is one line here.
-    return f"id: {row.seq}\nevent: {row.type}\ndata: ".encode() + data + b"\n\n"

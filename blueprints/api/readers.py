@@ -1,10 +1,16 @@
-"""One reader of a live stream: its socket, what it has of which conversation, and what it has not taken yet."""
+"""One reader of a live stream: its socket, what it has of which conversation, and what it has not taken yet.
+
+A `Reader` came with a token and is given the events themselves; a `Watcher` is a browser's page, which came with a
+sign-in, is only told that there is news, and asks for it as HTML.
+"""
 
 from __future__ import annotations
 
 import socket
 from collections import deque
 from dataclasses import dataclass, field
+
+from models.transcript import Stamp
 
 FULL = 256 * 1024  # bytes not taken yet, from which a reader is given no more
 
@@ -26,6 +32,20 @@ class Reader:
     ending: bool = False
     _frames: deque[memoryview] = field(default_factory=deque)
     _waiting: int = 0
+
+    @property
+    def admitted_by(self) -> bytes | str:
+        """The hash of the token, or the sign-in, without which this stream ends."""
+        return self.token
+
+    @property
+    def beat(self) -> bytes:
+        """What is sent while there is nothing to say."""
+        return b": heartbeat\n\n"
+
+    def lacks(self, stamp: Stamp) -> bool:
+        """Whether a conversation of that stamp holds something that this reader was not given."""
+        return stamp.last_seq > self.after
 
     @property
     def waiting(self) -> int:
@@ -64,3 +84,25 @@ class Reader:
             return not self.sock.recv(4096)
         except BlockingIOError:
             return False
+
+
+@dataclass(eq=False)
+class Watcher(Reader):
+    """A page that shows a conversation; `seen` is the stamp that it shows, or was last told of."""
+
+    sign_in_id: str = ""
+    seen: str = ""
+
+    @property
+    def admitted_by(self) -> bytes | str:
+        """The sign-in."""
+        return self.sign_in_id
+
+    @property
+    def beat(self) -> bytes:
+        """An event and no comment: scripts see only these, and so notice a connection that died in silence."""
+        return b"event: beat\ndata:\n\n"
+
+    def lacks(self, stamp: Stamp) -> bool:
+        """Whether the page shows another state than this."""
+        return str(stamp) != self.seen

@@ -130,4 +130,5 @@ def cancel_run(owner: Owner, run_id: str, body: NoBody) -> Response:
             raise NotFound(reading.MISSING_RUN) from None
         runs.cancel(db, conversation, run_id, database_time(db))
         view = views.run(reading.run(db, owner, run_id))
+    tell(resources(), session_id)
     return wire.answered(view, 202)

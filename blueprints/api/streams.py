@@ -6,18 +6,19 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from flask import Response, current_app, g, request
 
 from blueprints.api.hub import Hub
-from blueprints.api.readers import Reader
+from blueprints.api.readers import Reader, Watcher
 from models.accounts import Owner
 from models.errors import Refusal
 from tasks.resources import Resources
 
 RETRY_MILLISECONDS = 2000
+EVENT_STREAM = "text/event-stream"
 HEAD = (
     "HTTP/1.1 200 OK\r\n"
     "Content-Type: text/event-stream; charset=utf-8\r\n"
@@ -36,12 +37,30 @@ def open_stream(owner: Owner, session_id: str, after: int) -> Response:
 
     Raises RateLimited when this process or this principal has too many.
     """
-    taken = request.environ.get("gunicorn.socket")
-    if taken is None:
+    if "gunicorn.socket" not in request.environ:
         raise Refusal("Live streams need the product's own server; read the events page by page here.")
+    return _opened(owner, lambda sock: Reader(sock, owner.principal_id, g.token_hash, session_id, after))
+
+
+def open_watch(owner: Owner, session_id: str, sign_in_id: str, seen: str) -> Response | None:
+    """Like `open_stream`, for a page that shows the conversation at the stamp `seen`.
+
+    None where no socket can be taken: a server that is not the product's own. Counted among the principal's
+    streams. Raises RateLimited when there are too many.
+    """
+    if "gunicorn.socket" not in request.environ:
+        return None
+
+    def watcher(sock: socket.socket) -> Watcher:
+        return Watcher(sock, owner.principal_id, b"", session_id, 0, sign_in_id=sign_in_id, seen=seen)
+
+    return _opened(owner, watcher)
+
+
+def _opened(owner: Owner, make: Callable[[socket.socket], Reader]) -> Response:
     hub = hub_of(current_app.extensions["allgone"])
     hub.admit(owner)
-    reader = Reader(_detached(taken), owner.principal_id, g.token_hash, session_id, after)
+    reader = make(_detached(request.environ["gunicorn.socket"]))
     head = HEAD.format(request_id=g.request_id, retry=RETRY_MILLISECONDS)
     reader.queue(head.encode(), time.monotonic())
     hub.add(reader)

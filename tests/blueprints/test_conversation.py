@@ -74,7 +74,9 @@ def test_the_transcript_is_in_order_and_rendered(reader: FlaskClient, alice: Pla
     at = [page.index(part) for part in order]
     assert at == sorted(at)
     assert page.count('<details class="tool"') == 1
-    assert "sub-agent" not in page
+    folded = page.partition('<details class="nested"')[2].partition("</details>")[0]
+    assert "a sub-agent's" in folded
+    assert page.count("a sub-agent's") == 1
     assert "1 memory formed here" in page
 
 

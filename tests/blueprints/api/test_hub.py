@@ -87,7 +87,7 @@ def test_a_fault_that_nobody_foresaw_ends_no_stream(
     far = reading(hub, alice, session_id)
     heard(far, b"id: 1")
     with monkeypatch.context() as broken:
-        broken.setattr(module, "_framed", None)
+        broken.setattr(module.looks, "told", None)
         alice.say(session_id, Draft("note", {}))
         wait_for(lambda: hub._look_at > 0)
         far.settimeout(1.5)
