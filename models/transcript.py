@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ARRAY, Connection, Text, any_, case, cast, func, literal, select
+from sqlalchemy import ARRAY, Connection, Text, and_, any_, case, cast, func, literal, select
 from sqlalchemy.orm import Session
 
 from models.accounts import Owner
 from models.artifacts import Artifact
 from models.base import Id
 from models.history import Approval, Conversation, Event, Run, ToolInvocation
-from models.memories import Memory
+from models.memories import Consolidation, ConsolidationInput, Memory
 
 PAGE = 100  # events of one page
 PAGE_BYTES = 2 * 1024 * 1024  # of payloads, after which a page ends before its limit
@@ -168,6 +168,22 @@ def memories(db: Connection | Session, owner: Owner, session_id: str) -> Sequenc
         Memory.session_id == session_id, Memory.principal_id == owner.principal_id
     )
     return db.execute(wanted.order_by(Memory.id).limit(BESIDE_MAX)).all()
+
+
+def memory(db: Connection | Session, owner: Owner, memory_id: str) -> Any | None:
+    """The row (id, text, session_id) of one memory, or None."""
+    wanted = select(Memory.id, Memory.text, Memory.session_id).where(
+        Memory.id == memory_id, Memory.principal_id == owner.principal_id
+    )
+    return db.execute(wanted).one_or_none()
+
+
+def is_drawn_from(db: Connection | Session, memory_id: str) -> bool:
+    """Whether a memory was made out of this one, and so goes with it."""
+    link, made = ConsolidationInput, Consolidation
+    joined = (made.session_id == link.session_id, made.seq == link.seq, made.made.is_(True))
+    wanted = select(link.seq).join(made, and_(*joined)).where(link.memory_id == memory_id).limit(1)
+    return db.execute(wanted).first() is not None
 
 
 def files(db: Connection | Session, owner: Owner, session_id: str) -> Sequence[Any]:

@@ -184,14 +184,14 @@
 
   function refresh(id, doc) {
     const [have, want] = [$(id), doc.getElementById(id)];
+    for (const fold of have.querySelectorAll("details[open]")) if (fold.id) want.querySelector(`#${fold.id}`)?.setAttribute("open", "");
     if (have.className + bare(have) === want.className + bare(want)) return;
     const active = have.contains(document.activeElement) ? document.activeElement : null;
-    const again = active && (active.id || active.closest("details")?.id);
-    for (const fold of have.querySelectorAll("details[open]")) if (fold.id) want.querySelector(`#${fold.id}`)?.setAttribute("open", "");
+    const near = active?.closest("[id]")?.id;
     have.replaceWith(want);
     if (!active) return;
-    const place = (again && $(again)) || want;
-    focusOn(place.querySelector(":scope > summary") ?? place);
+    const place = $(near) ?? want;
+    focusOn(place.querySelector(active.localName) ?? place.querySelector("summary") ?? place);
   }
 
   // Said once for a burst, not for each piece of it; a whole message is read when its reader goes there.

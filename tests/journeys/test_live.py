@@ -212,7 +212,7 @@ def test_a_sign_in_that_is_revoked_ends_the_stream_and_the_page(
     reader = watch(window, alice, talk)
     with Session(alice.engine) as db, db.begin():
         db.execute(text("UPDATE sign_ins SET revoked_at = now()"))
-    reader.page.wait_for_url("**/sign-in")
+    reader.page.wait_for_url("**/sign-in?next=/conversations/*")
 
 
 def test_a_page_out_of_view_holds_no_stream(window: Windows, alice: Player) -> None:
