@@ -12,12 +12,23 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import appending, deletion, draining, history, importing, report, serving, streaming
+from benchmarks import (
+    appending,
+    deletion,
+    draining,
+    history,
+    importing,
+    report,
+    searching,
+    serving,
+    streaming,
+)
 from benchmarks.ground import ground
 from tasks import logs
 
 ALL = {
-    module.NAME: module for module in (history, serving, streaming, appending, deletion, draining, importing)
+    module.NAME: module
+    for module in (history, searching, serving, streaming, appending, deletion, draining, importing)
 }
 
 

@@ -29,6 +29,7 @@ from models.accounts import Owner
 from models.append import Draft, append, open_conversation
 from models.base import database_time
 from models.ids import new_id
+from models.words import tag, vector
 
 NAME = "appending"
 EVENTS, BATCHES, ROUNDS = 100, 10, 31
@@ -36,12 +37,13 @@ FEW = 1_000  # conversations
 APPENDS, WARM = 401, 40  # among the many, and as many among the few
 SAID = "What was said, at the length that such answers often have. " * 3
 
-_TABLES = "events, tool_invocations, checkpoints"
+_TABLES = "events, tool_invocations, checkpoints, search_entries"
 _EVENTS = "INSERT INTO events (session_id, seq, id, run_id, type, parent_id, payload, created_at) VALUES %s"
 _TOOLS = (
     "INSERT INTO tool_invocations (session_id, call_id, run_id, name, arguments, output, status, created_at) "
     "VALUES %s"
 )
+_ENTRIES = "INSERT INTO search_entries (session_id, seq, words) VALUES %s"
 _CHECKPOINTS = "INSERT INTO checkpoints (session_id, seq, run_id, state, created_at) VALUES %s"
 
 Rows = dict[str, list[tuple[Any, ...]]]
@@ -79,7 +81,8 @@ def _against_inserts(ground: Ground) -> dict[str, float]:
     batches = (ROUNDS + 1) * BATCHES
     ours, theirs = _running(engine, owner), _running(engine, owner)
     drafts = iter([_drafts() for _ in range(batches)])
-    rows = iter([_rows(*theirs, number * EVENTS, _drafts()) for number in range(batches)])
+    of = tag(owner.principal_id)
+    rows = iter([_rows(*theirs, of, number * EVENTS, _drafts()) for number in range(batches)])
     with closing(
         psycopg2.connect(ground.resources.settings.database_url.replace("+psycopg2", ""))
     ) as connection:
@@ -138,10 +141,10 @@ def _draft(number: int) -> Draft:
     return Draft("assistant_message", {"content": f"{number}: {SAID}"[:150]})
 
 
-def _rows(session_id: str, run_id: str, after: int, drafts: list[Draft]) -> Rows:
+def _rows(session_id: str, run_id: str, of: str, after: int, drafts: list[Draft]) -> Rows:
     """What an append of `drafts` would leave in the tables."""
     now, dumped = datetime.now(UTC), lambda value: orjson.dumps(value).decode()
-    rows: Rows = {_EVENTS: [], _TOOLS: [], _CHECKPOINTS: []}
+    rows: Rows = {_EVENTS: [], _TOOLS: [], _CHECKPOINTS: [], _ENTRIES: []}
     for seq, draft in enumerate(drafts, start=after + 2):  # the first is the message that started the run
         payload = draft.payload
         rows[_EVENTS].append((session_id, seq, new_id(), run_id, draft.type, None, dumped(payload), now))
@@ -150,6 +153,8 @@ def _rows(session_id: str, run_id: str, after: int, drafts: list[Draft]) -> Rows
             rows[_TOOLS].append((session_id, *call, None, "called", now))
         elif draft.type == "checkpoint":
             rows[_CHECKPOINTS].append((session_id, seq, run_id, dumped(payload["state"]), now))
+        else:
+            rows[_ENTRIES].append((session_id, seq, vector([payload["content"]], of)))
     return rows
 
 

@@ -18,19 +18,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import select, text, tuple_
+from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from models.accounts import Owner
 from models.cursor import Position
-from models.history import Event
 from models.listing import TOP, Entry
 from models.words import Term, tag, tsquery
 
 RESULTS = 30  # conversations of one page
 HITS_MAX = 20_000  # messages that are looked up in the index
 
-_ENTRY = "s.id, coalesce(s.title, ''), s.created_at, s.updated_at, s.active_run_id, s.last_run_id"
+_ENTRY = "s.id, coalesce(s.title, '') AS title, s.created_at, s.updated_at, s.active_run_id, s.last_run_id"
 _BELOW = "s.principal_id = :principal_id AND (s.updated_at, s.id) < (:updated_at, CAST(:id AS uuid))"
 _ORDER = "ORDER BY s.updated_at DESC, s.id DESC LIMIT :limit"
 _LOOKED_UP = text(f"""
@@ -38,18 +37,19 @@ _LOOKED_UP = text(f"""
         SELECT session_id, seq FROM search_entries WHERE words @@ CAST(:query AS tsquery) LIMIT :most + 1
     ),
     counted AS (SELECT count(*) AS hits FROM hits)
-    SELECT counted.hits, found.* FROM counted LEFT JOIN LATERAL (
+    SELECT counted.hits, found.*, said.payload FROM counted LEFT JOIN LATERAL (
         SELECT {_ENTRY}, newest.seq
         FROM (SELECT session_id, max(seq) AS seq FROM hits GROUP BY session_id) newest
         JOIN sessions s ON s.id = newest.session_id
         WHERE counted.hits <= :most AND {_BELOW} {_ORDER}
-    ) found ON true
+    ) found ON true LEFT JOIN events said ON said.session_id = found.id AND said.seq = found.seq
+    ORDER BY found.updated_at DESC, found.id DESC
 """)  # noqa: S608  words of our own
 _WALKED = text(f"""
-    SELECT {_ENTRY}, newest.seq FROM sessions s CROSS JOIN LATERAL (
+    SELECT {_ENTRY}, newest.seq, said.payload FROM sessions s CROSS JOIN LATERAL (
         SELECT e.seq FROM search_entries e
         WHERE e.session_id = s.id AND e.words @@ CAST(:query AS tsquery) ORDER BY e.seq DESC LIMIT 1
-    ) newest
+    ) newest JOIN events said ON said.session_id = s.id AND said.seq = newest.seq
     WHERE {_BELOW} {_ORDER}
 """)  # noqa: S608  words of our own
 
@@ -59,6 +59,7 @@ class Found(NamedTuple):
 
     entry: Entry
     seq: int
+    payload: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +101,8 @@ def search(
     return Results(found[:limit], more=len(found) > limit)
 
 
-def said(db: Session, found: Sequence[Found]) -> Mapping[tuple[str, int], Mapping[str, Any]]:
-    """The payloads of the messages that were found, by conversation and `seq`."""
-    places = [(one.entry.id, one.seq) for one in found]
-    wanted = select(Event.session_id, Event.seq, Event.payload).where(
-        tuple_(Event.session_id, Event.seq).in_(places)
-    )
-    return {(row[0], row[1]): row[2] for row in db.execute(wanted)} if places else {}
-
-
 def _found(row: Sequence[Any]) -> Found:
-    return Found(Entry(*row[:6]), row[6])
+    return Found(Entry(*row[:6]), row[6], row[7])
 
 
 def _plan(db: Session, **settings: str) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from models.append import Draft
-from models.search import Results, said, search
+from models.search import Results, search
 from models.words import asked
 from tasks.deletion import delete_now
 from tasks.resources import Resources
@@ -96,14 +96,12 @@ def test_what_was_deleted_is_found_no_more(resources: Resources, alice: Player, 
     assert ids(found(resources, alice, "marker", most=most)) == []
 
 
-def test_the_messages_that_were_found_can_be_read(resources: Resources, alice: Player) -> None:
+@WAYS
+def test_what_was_said_comes_with_it(resources: Resources, alice: Player, most: int) -> None:
     alice.converse("one tea", "two")
     alice.converse("three", "four tea")
-    results = found(resources, alice, "tea")
-    with Session(resources.engine) as db:
-        read = said(db, results.found)
-        assert [read[one.entry.id, one.seq]["content"] for one in results.found] == ["four tea", "one tea"]
-        assert said(db, []) == {}
+    results = found(resources, alice, "tea", most=most)
+    assert [one.payload["content"] for one in results.found] == ["four tea", "one tea"]
 
 
 def test_a_word_of_many_messages_is_walked_for(resources: Resources, alice: Player) -> None:
