@@ -24,6 +24,7 @@ from blueprints import (
     logs,
     memories,
     operations,
+    search,
     sidebar,
     talk,
 )
@@ -74,6 +75,7 @@ def _assembled(settings: Settings) -> Flask:
         talk.talk,
         approvals.deciding,
         memories.remembered,
+        search.finder,
         conversation.conversation,
         account.account,
         api.v1,

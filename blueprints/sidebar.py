@@ -2,7 +2,7 @@
 
 | route | answers |
 |---|---|
-| `GET /` | the page; `?cursor=` shows an older part of the list where no script runs |
+| `GET /` | the page; `?cursor=` shows an older part of the list where no script runs, `?q=` what a search finds |
 | `GET /history/poll` | 204 while the list is as shown, else `_list.html`: the whole loaded window |
 | `GET /history/older` | `_list.html`: the next page of the list |
 
@@ -21,6 +21,7 @@ from flask import Blueprint, Response, current_app, make_response, render_templa
 
 from blueprints import access, days
 from blueprints.database import reading
+from blueprints.search import sought
 from models import cursor, listing
 from models.accounts import Owner
 from models.listing import Entry, Page
@@ -37,7 +38,7 @@ sidebar = Blueprint("sidebar", __name__)
 def history() -> str:
     """The history page. Raises InvalidCursor for a cursor that is not the reader's."""
     owner = access.owner()
-    text = request.args.get("cursor")
+    text = request.args.get("cursor") if not request.args.get("q") else None
     return render_template("history.html", older=bool(text), **listed(owner, cursor_text=text))
 
 
@@ -88,7 +89,8 @@ def listed(
             page = listing.window(connection, owner, open_entry.position, PAGE_DEFAULT, OPEN_MAX)
         else:
             page = listing.page(connection, owner, PAGE_DEFAULT, after)
-    return {**_context(owner, version, page), "open_id": open_entry.id if open_entry else None}
+    open_id = open_entry.id if open_entry else None
+    return {**_context(owner, version, page), **sought(owner), "open_id": open_id}
 
 
 def _context(owner: Owner, version: int, page: Page) -> Mapping[str, Any]:
