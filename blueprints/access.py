@@ -1,16 +1,16 @@
 """Who asks: a bearer token at `/v1`, a signed-in browser elsewhere, an operator at the operator's pages.
 
 Flask's own session is touched in this file alone; all it holds is the id of a sign-in, which is revocable, the CSRF
-secret, and, before a sign-in, where its reader wanted to be. A token or sign-in that is unknown, expired or revoked is
-refused alike.
+secret, and, before a sign-in, where its reader wanted to be and what a way to a provider began with. A token or sign-in
+that is unknown, expired or revoked is refused alike.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
-from urllib.parse import urlsplit
 
 from flask import Flask, Response, current_app, g, make_response, redirect, request, session, url_for
 from flask.sessions import SecureCookieSessionInterface
@@ -22,6 +22,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from blueprints.attempts import count_failure
 from blueprints.database import reading, resources
 from blueprints.errors import answer
+from blueprints.places import HOME, safe_place
 from models.accounts import TOKEN_PREFIX, Owner, Principal, Token, hashed
 from models.base import Id
 from models.errors import Forbidden, NotFound, Unauthorized
@@ -33,7 +34,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SIGN_IN = "sign_in"
-HOME = "/"
+TRIES, TRIES_MAX, TRY_SECONDS = "tries", 3, 600  # ways to the identity provider that have not come back
 PLACE = "place"  # where a reader wanted to be who had to sign in first
 # A busy token is written to once a minute. Spelled in SQL: a bound interval has no type when it is prepared.
 USE_NOTED: ColumnElement[Any] = literal_column("interval '1 minute'")
@@ -178,6 +179,20 @@ def forget_browser() -> None:
     session.clear()
 
 
+def keep_try(state: str, held: dict[str, str]) -> None:
+    """Keeps what a way to the identity provider began with, for this browser alone; the last few of them."""
+    tries = {**session.get(TRIES, {}), state: {**held, "at": str(int(time.time()))}}
+    session[TRIES] = dict(list(tries.items())[-TRIES_MAX:])
+
+
+def take_try(state: str) -> dict[str, str] | None:
+    """What that way began with: told once, within ten minutes, to the browser that began it."""
+    tries = dict(session.get(TRIES, {}))
+    held: dict[str, str] | None = tries.pop(state, None)
+    session[TRIES] = tries
+    return held if held and time.time() - int(held["at"]) < TRY_SECONDS else None
+
+
 def to_sign_in() -> Response:
     """Sends the whole page to sign-in, also when htmx asked for a part of it."""
     part = request.headers.get("HX-Request")
@@ -189,23 +204,6 @@ def to_sign_in() -> Response:
         response.headers["HX-Redirect"] = there
         return response
     return make_response(redirect(there, 303))
-
-
-def safe_place(address: str) -> str:
-    """The path and query of an address of ours, for going there after a sign-in; HOME for whatever else.
-
-    Only the path is taken, whatever host it named, and it is one that no browser reads as another host's.
-    """
-    if len(address) > 2000 or not address.isprintable() or "\\" in address:
-        return HOME
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return HOME
-    path = parts.path
-    if not path.startswith("/") or path.startswith(("//", "/sign-", "/v1/", "/static/")):
-        return HOME
-    return path + (f"?{parts.query}" if parts.query else "")
 
 
 def keep_place(address: str) -> None:

@@ -94,6 +94,12 @@ def written(at: datetime, reader: tzinfo) -> str:
     return f"{local.day} {MONTHS[local.month - 1]} {local.year} at {local:%H:%M}"
 
 
+def dated(at: datetime, reader: tzinfo) -> str:
+    """A moment's day in words: "30 November 2026"."""
+    there = at.astimezone(reader)
+    return f"{there.day} {MONTHS[there.month - 1]} {there.year}"
+
+
 def _floors(today: date, reader: tzinfo) -> Iterator[tuple[str, str, datetime]]:
     """Each group with the moment at which it begins, newest group first, without end."""
     for key, label, days in RECENT:

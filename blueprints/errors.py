@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 import structlog
-from flask import Flask, Response, make_response, render_template, request
+from flask import Flask, Response, g, make_response, redirect, render_template, request
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from werkzeug.exceptions import HTTPException
 
@@ -55,6 +55,8 @@ DATABASE_AWAY = (
 )
 STORE_AWAY = "The store that keeps files does not answer. Nothing was lost, and nothing was added; try again."
 
+ELSEWHERE = "elsewhere"  # the address of another host that a view means, in `g`
+
 log = structlog.get_logger()
 
 
@@ -84,6 +86,12 @@ def answer(code: str, detail: str, details: dict[str, Any], status: int | None =
     return response
 
 
+def elsewhere(address: str) -> Response:
+    """Sends the browser to another host: the one way to, for the identity provider."""
+    g.setdefault(ELSEWHERE, address)
+    return make_response(redirect(address, 303))
+
+
 def problem(code: str, detail: str, details: dict[str, Any], status: int) -> Response:
     """RFC 9457 problem JSON with our `code` and `details`."""
     body = {"status": status, "title": TITLES[code], "detail": detail, "code": code, "details": details}
@@ -106,7 +114,7 @@ def _http(fault: HTTPException) -> Response:
 def _from_here(response: Response) -> Response:
     # Flask redirects an address spelled otherwise by the Host header, which is never believed: the path is enough.
     there = urlsplit(response.headers.get("Location", ""))
-    if there.netloc:
+    if there.netloc and response.headers["Location"] != g.get(ELSEWHERE):
         response.headers["Location"] = urlunsplit(("", "", there.path, there.query, ""))
     return response
 

@@ -67,6 +67,26 @@ def public_url(given: str) -> str:
     return given.rstrip("/")
 
 
+def issuer(given: str) -> str:
+    """OIDC_ISSUER exactly as the provider spells itself: https, or http on this machine."""
+    parts = _split("OIDC_ISSUER", given)
+    if not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc:
+        raise Misconfigured("OIDC_ISSUER is not https://host[:port][/path]")
+    if not is_private(given):
+        raise Misconfigured(
+            "OIDC_ISSUER must start with https://; http:// is for a provider on this machine alone"
+        )
+    return given
+
+
+def is_private(url: str) -> bool:
+    """Whether what is sent to a URL is read by nobody on the way: https, or this very machine."""
+    parts = urlsplit(url)
+    return parts.scheme == "https" or (
+        parts.scheme == "http" and parts.hostname in {"localhost", "127.0.0.1", "::1"}
+    )
+
+
 def local_url(host: str, port: int) -> str:
     """PUBLIC_URL where none is given: where this process listens, never a wildcard."""
     shown = _WILDCARDS.get(host, host)

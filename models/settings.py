@@ -15,8 +15,10 @@ it. Secrets are masked in `repr`, so that no log or traceback shows one.
 | PUBLIC_URL | http://HOST:PORT | what links and codes say; never the Host header |
 | TRUSTED_PROXIES | 0 | how many proxies in front are believed about the client's address |
 | OWNER_EMAIL | owner@localhost | who the first start makes |
+| OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_NAME | none | an identity provider that signs users in |
 
-Each secret is also read from the file that NAME_FILE names: DATABASE_URL, REDIS_URL, SECRET_KEY and the AWS ones.
+Each secret is also read from the file that NAME_FILE names: DATABASE_URL, REDIS_URL, SECRET_KEY,
+OIDC_CLIENT_SECRET and the AWS ones.
 """
 
 from __future__ import annotations
@@ -46,9 +48,13 @@ OURS = (
     "PUBLIC_URL",
     "TRUSTED_PROXIES",
     "OWNER_EMAIL",
+    "OIDC_ISSUER",
+    "OIDC_CLIENT_ID",
+    "OIDC_CLIENT_SECRET",
+    "OIDC_NAME",
 )
 AWS_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
-SECRETS = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", *AWS_SECRETS)
+SECRETS = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "OIDC_CLIENT_SECRET", *AWS_SECRETS)
 MIN_SECRET_LENGTH = 32
 
 
@@ -66,6 +72,10 @@ class Settings:
     public_url: str
     trusted_proxies: int
     owner_email: str
+    oidc_issuer: str  # "" without a provider
+    oidc_client_id: str
+    oidc_client_secret: str = field(repr=False)
+    oidc_name: str  # what the button says
     embedded_database: bool
     embedded_redis: bool
     aws: Mapping[str, str] = field(repr=False, default_factory=dict)
@@ -96,6 +106,7 @@ def load(environ: Mapping[str, str], env_file: Path | None = None) -> Settings:
         public_url=_public_url(values, host, port),
         trusted_proxies=_integer("TRUSTED_PROXIES", values.get("TRUSTED_PROXIES") or "0", 0, 10),
         owner_email=_email("OWNER_EMAIL", values.get("OWNER_EMAIL") or "owner@localhost"),
+        **_provider(values),
         embedded_database=not values.get("DATABASE_URL"),
         embedded_redis=not values.get("REDIS_URL"),
         aws=_aws(values),
@@ -255,6 +266,21 @@ def _secret_key(values: Mapping[str, str], data_dir: Path) -> str:
 def _public_url(values: Mapping[str, str], host: str, port: int) -> str:
     given = values.get("PUBLIC_URL")
     return addresses.public_url(given) if given else addresses.local_url(host, port)
+
+
+def _provider(values: Mapping[str, str]) -> dict[str, str]:
+    given = {name: values.get(name, "") for name in OURS if name.startswith("OIDC_")}
+    if not given["OIDC_ISSUER"]:
+        if others := [name for name, value in given.items() if value]:
+            raise Misconfigured(f"{others[0]} is set and OIDC_ISSUER is not")
+        return {name.lower(): "" for name in given}
+    if not given["OIDC_CLIENT_ID"]:
+        raise Misconfigured("OIDC_CLIENT_ID is not set, and OIDC_ISSUER is")
+    given["OIDC_ISSUER"] = addresses.issuer(given["OIDC_ISSUER"])
+    name = given["OIDC_NAME"] or str(urlsplit(given["OIDC_ISSUER"]).hostname)
+    if not name.isprintable() or len(name) > 60:
+        raise Misconfigured("OIDC_NAME is no name of at most 60 printable characters")
+    return {key.lower(): value for key, value in {**given, "OIDC_NAME": name}.items()}
 
 
 def _aws(values: Mapping[str, str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from werkzeug.wrappers import Response as BaseResponse
 
 from blueprints import access
 from blueprints.account.agents import browser_of
-from blueprints.database import transaction
+from blueprints.database import resources, transaction
 from models import sign_ins, ways
 from models.accounts import Principal
 from models.base import database_time
@@ -81,5 +81,10 @@ def sign_in_html(refusal: str = "", email: str = "") -> str:
     with transaction() as db:
         passwords = reader is None and ways.any_password(db)
     return render_template(
-        "account/sign_in.html", reader=reader, refusal=refusal, email=email, passwords=passwords
+        "account/sign_in.html",
+        reader=reader,
+        refusal=refusal,
+        email=email,
+        passwords=passwords,
+        provider=resources().settings.oidc_name,
     )

@@ -12,14 +12,16 @@ from typing import Any
 from flask import Response, make_response, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as BaseResponse
 
-from blueprints import access
+from blueprints import access, days
 from blueprints.account.routes import account
-from blueprints.database import transaction
+from blueprints.database import resources, transaction
 from blueprints.sidebar import listed
 from models import accounts, sign_ins, ways
 from models.accounts import SCOPES
 from models.base import database_time
 from models.ids import new_id
+
+account.add_app_template_filter(lambda at: days.dated(at, days.zone()), "day")
 
 # What each scope lets a program do, in the reader's words.
 SCOPE_WORDS = {
@@ -49,6 +51,8 @@ DONE = {
         "browsers",
         "Every other browser is signed out, and links that nobody had followed are taken back.",
     ),
+    "identity-linked": ("provider", "The account is linked. It signs you in from now on."),
+    "identity-unlinked": ("provider", "The account is unlinked. It signs you in no longer."),
     "password-set": ("password", "Your password is set. You can sign in with it from now on."),
     "password-changed": (
         "password",
@@ -65,7 +69,7 @@ def page() -> str:
     return rendered(done=DONE.get(request.args.get("done", "")))
 
 
-@account.get("/account/<any(tokens,links,browsers,password):part>")
+@account.get("/account/<any(tokens,links,browsers,password,identities):part>")
 @access.signed_in_only
 def part_of_page(part: str) -> BaseResponse:
     """The address of a form, opened by hand or after a reload: the page itself. Nothing is shown or made again."""
@@ -88,6 +92,8 @@ def rendered(**told: Any) -> str:
             "browsers": sign_ins.sign_ins_of(db, owner),
             "here": access.signed_in_id(),
             "fresh": here is not None and here.fresh(now),
+            "provider": resources().settings.oidc_name,
+            "identities": ways.identities_of(db, owner),
             "password": ways.password_of(db, owner.principal_id),
         }
         return render_template(

@@ -15,6 +15,7 @@ from blueprints.account import arriving, hashing
 from blueprints.account.routes import account
 from blueprints.attempts import ACCOUNT, PASSWORDS, count, forgive
 from blueprints.database import resources, transaction
+from blueprints.places import HOME
 from models import sign_ins, ways
 from models.errors import RateLimited, Unauthorized
 from models.password_rules import MOST, normalised
@@ -26,7 +27,7 @@ AGAIN = "Nothing was sent: this page was open for too long, or your browser keep
 @account.get("/sign-in")
 def sign_in_page() -> str:
     """Says how to get in; a signed-in reader finds the way to the history. `?next=` is where to go afterwards."""
-    access.keep_place(request.args.get("next", access.HOME))
+    access.keep_place(request.args.get("next", HOME))
     return arriving.sign_in_html(AGAIN if request.args.get("again") else "")
 
 

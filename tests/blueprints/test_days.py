@@ -87,4 +87,5 @@ def test_a_cookie_that_names_no_zone_is_utc(cookie: str, known: str) -> None:
 
 
 def test_a_moment_is_written_in_words() -> None:
+    assert days.dated(NOON, ZoneInfo("Asia/Kathmandu")) == "30 November 2026"
     assert days.written(NOON, ZoneInfo("Asia/Kathmandu")) == "30 November 2026 at 17:45"

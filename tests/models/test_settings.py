@@ -86,6 +86,8 @@ def test_the_environment_wins_over_the_file(at: dict[str, str], tmp_path: Path) 
 def test_each_secret_is_read_from_the_file_that_its_name_file_names(
     name: str, at: dict[str, str], tmp_path: Path
 ) -> None:
+    if name.startswith("OIDC_"):  # means nothing without a provider
+        at |= {"OIDC_ISSUER": "https://id.example", "OIDC_CLIENT_ID": "here"}
     value = {"DATABASE_URL": "postgresql://u:p@h/db", "REDIS_URL": "redis://h:1"}.get(name, SECRET)
     file = tmp_path / "secret"
     file.write_text(value + "\n")
@@ -204,6 +206,9 @@ MALFORMED = [
     ("TRUSTED_PROXIES", "-1"), ("TRUSTED_PROXIES", "11"), ("TRUSTED_PROXIES", "yes"), ("TRUSTED_PROXIES", "1.0"),
     ("OWNER_EMAIL", "owner"), ("OWNER_EMAIL", "@h"), ("OWNER_EMAIL", "a@"), ("OWNER_EMAIL", "a b@h"),
     ("OWNER_EMAIL", "a\x01@h"), ("OWNER_EMAIL", "a" * 300 + "@h"),
+    ("OIDC_ISSUER", "id.example"), ("OIDC_ISSUER", "http://id.example"), ("OIDC_ISSUER", "https://id.example/?q"),
+    ("OIDC_ISSUER", "https://user@id.example"), ("OIDC_ISSUER", "https://["), ("OIDC_ISSUER", "https://id.example#f"),
+    ("OIDC_CLIENT_ID", "x"), ("OIDC_CLIENT_SECRET", "x"), ("OIDC_NAME", "x"),
     *((name, "\0") for name in OURS if name != "ALLGONE_DATA_DIR"),
 ]  # fmt: skip
 
@@ -212,8 +217,10 @@ MALFORMED = [
 def test_a_malformed_setting_is_refused_in_one_line_that_names_it(
     name: str, value: str, at: dict[str, str]
 ) -> None:
+    # What is wrong with an issuer shows beside the client that it needs.
+    beside = {"OIDC_CLIENT_ID": "c"} if name == "OIDC_ISSUER" else {}
     with pytest.raises(Misconfigured) as refusal:
-        load(at | {name: value})
+        load(at | beside | {name: value})
     line = str(refusal.value)
     assert line.startswith(name)
     assert "\n" not in line
@@ -256,3 +263,22 @@ def test_a_kept_secret_that_cannot_be_read_is_named(at: dict[str, str]) -> None:
 def test_every_setting_is_a_field_or_a_folder_of_the_object(at: dict[str, str]) -> None:
     fields = set(Settings.__dataclass_fields__)
     assert {name.lower().removeprefix("allgone_") for name in OURS} <= fields
+
+
+def test_an_identity_provider_is_told_whole_and_named_by_its_host_unless_it_has_a_name(
+    at: dict[str, str],
+) -> None:
+    assert load(at).oidc_issuer == load(at).oidc_name == ""
+    told = {"OIDC_ISSUER": "https://id.example/realm/", "OIDC_CLIENT_ID": "here"}
+    plain = load(at | told)
+    assert (plain.oidc_issuer, plain.oidc_client_id) == ("https://id.example/realm/", "here")
+    assert (plain.oidc_client_secret, plain.oidc_name) == ("", "id.example")
+    whole = load(at | told | {"OIDC_CLIENT_SECRET": "hush hush", "OIDC_NAME": "Example ID"})
+    assert (whole.oidc_client_secret, whole.oidc_name) == ("hush hush", "Example ID")
+    assert "hush hush" not in repr(whole)
+    assert load(at | told | {"OIDC_ISSUER": "http://127.0.0.1:9000"}).oidc_issuer == "http://127.0.0.1:9000"
+    for missing, name in (("OIDC_CLIENT_ID", "OIDC_CLIENT_ID"), ("OIDC_ISSUER", "OIDC_CLIENT_ID")):
+        with pytest.raises(Misconfigured, match=rf"^{name}"):
+            load(at | {key: value for key, value in told.items() if key != missing})
+    with pytest.raises(Misconfigured, match=r"^OIDC_NAME"):
+        load(at | told | {"OIDC_NAME": "x" * 61})

@@ -11,7 +11,7 @@ from argon2 import PasswordHasher
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from blueprints import access
+from blueprints import places
 from blueprints.account import hashing
 from blueprints.account.sign_in import WRONG
 from models import ways
@@ -231,14 +231,14 @@ def test_no_place_leads_away_from_here(browser: Browsers, alice: Player, place: 
     here = browser()
     here.get("/sign-in", query_string={"next": place})
     there = here.get(f"/sign-in/{alice.link()}").headers["Location"]
-    assert there == access.safe_place(place)
+    assert there == places.safe_place(place)
     # At most a path here that somebody made up: no host, and nothing that a browser might read as one.
     assert re.fullmatch(r"/|/[a-z.%0-9]+", there), there
 
 
 def test_only_the_path_of_an_address_is_taken() -> None:
-    assert access.safe_place("https://localhost/conversations/x?before=1#e") == "/conversations/x?before=1"
-    assert access.safe_place("/account#tokens") == "/account"
+    assert places.safe_place("https://localhost/conversations/x?before=1#e") == "/conversations/x?before=1"
+    assert places.safe_place("/account#tokens") == "/account"
 
 
 def test_a_sign_in_page_that_was_open_for_too_long_says_so(browser: Browsers, alice: Player) -> None:
