@@ -1,5 +1,5 @@
 # make run: start Allgone on this machine.  make test: the whole suite.  make check: format, lint, types, imports, tests.
-# make examples: the example integrations, with packages of their own.
+# make screenshots: the pictures of docs/screens.  make examples: the example integrations, with packages of their own.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -8,7 +8,7 @@ DEV_READY := $(VENV)/.installed-dev
 EXAMPLES := .venv-examples
 EXAMPLES_READY := $(EXAMPLES)/.installed
 
-.PHONY: run test check examples format lint lock benchmark clean
+.PHONY: run test check examples format lint lock benchmark screenshots clean
 
 run: $(RUN_READY)
 	@exec $(BIN)/flask --app app start
@@ -36,6 +36,10 @@ format: $(DEV_READY)
 
 benchmark: $(DEV_READY)
 	$(BIN)/python -m benchmarks
+
+# The pictures of docs/screens, made anew in Chromium from a demo history.
+screenshots: $(DEV_READY)
+	$(BIN)/python -m screens
 
 # Pins every package that requirements-dev.txt brings along, from a fresh environment.
 lock:

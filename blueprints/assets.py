@@ -8,6 +8,7 @@ from pathlib import Path
 
 from flask import Flask, Response, request, url_for
 
+VERSIONED = ".woff2"  # the style sheet names it by its version, where no address can be counted up
 FOR_GOOD = "public, max-age=31536000, immutable"
 
 
@@ -34,6 +35,6 @@ def register(app: Flask) -> None:
     def keep(response: Response) -> Response:
         if request.endpoint == "static" and response.status_code in {200, 304} and request.view_args:
             name = request.view_args["filename"]
-            if request.args.get("v") == known.get(name, (0, ""))[1]:
+            if request.args.get("v") == known.get(name, (0, ""))[1] or name.endswith(VERSIONED):
                 response.headers["Cache-Control"] = FOR_GOOD
         return response

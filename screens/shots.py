@@ -1,0 +1,75 @@
+"""Which pictures there are: one line each. To add a screen, add its line, and where it needs one a way to reach it.
+
+A way is a function of the page, and of the ids of Ada's conversations by their first words (`demo.HISTORY`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from playwright.sync_api import Page
+
+from screens import demo
+
+Ids = Mapping[str, str]
+Way = Callable[[Page, Ids], None]
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One picture. `path` may name a conversation by its first words in braces; `who` is ada, or new with no history."""
+
+    name: str
+    path: str = "/"
+    reach: Way | None = None
+    who: str | None = "ada"
+    dark: bool = False
+    phone: bool = False
+
+
+def question(page: Page, _ids: Ids) -> None:
+    page.get_by_role("link", name=demo.DOOMED).focus()
+    page.keyboard.press("Delete")
+    page.get_by_role("alertdialog").wait_for()
+
+
+def busy_question(page: Page, _ids: Ids) -> None:
+    page.get_by_role("link", name=demo.BUSY).focus()
+    page.keyboard.press("Delete")
+    page.get_by_role("alertdialog").wait_for()
+
+
+def sheet(page: Page, _ids: Ids) -> None:
+    page.keyboard.press("?")
+    page.get_by_role("dialog", name="Keyboard shortcuts").wait_for()
+
+
+def drawer(page: Page, _ids: Ids) -> None:
+    page.get_by_role("button", name="Conversation history", exact=True).click()
+    page.get_by_role("navigation", name="Conversation history").wait_for()
+
+
+def offline(page: Page, _ids: Ids) -> None:
+    page.context.set_offline(True)
+    page.get_by_text("No connection").wait_for()
+
+
+TALK = f"/conversations/{{{demo.TALK}}}"
+SHOTS = (
+    Shot("history"),
+    Shot("history-dark", dark=True),
+    Shot("history-phone", phone=True),
+    Shot("conversation", TALK),
+    Shot("conversation-dark", TALK, dark=True),
+    Shot("conversation-phone", TALK, phone=True),
+    Shot("drawer-phone-dark", TALK, drawer, phone=True, dark=True),
+    Shot("delete", reach=question),
+    Shot("delete-phone-dark", reach=question, phone=True, dark=True),
+    Shot("delete-while-running", reach=busy_question),
+    Shot("shortcuts", TALK, sheet),
+    Shot("empty", who="new"),
+    Shot("offline", TALK, offline),
+    Shot("not-found", "/nowhere"),
+    Shot("sign-in", "/sign-in", who=None),
+)
