@@ -32,19 +32,13 @@ from models.accounts import Owner
 from models.errors import NotFound, RateLimited
 from models.ids import made_at
 from models.listing import Entry
+from models.notes import ORIGINS
 from models.transcript import Part
 
 talk = Blueprint("talk", __name__, url_prefix="/conversations/<session_id>")
 
 SEQ_END = 1 << 63  # no event's number reaches it
 AGAIN_MILLISECONDS = 30_000  # until a page asks again that could not be given a stream
-FORMATS = {
-    "chatgpt": "ChatGPT",
-    "claude": "Claude",
-    "openwebui": "Open WebUI",
-    "oasst": "OpenAssistant",
-    "sharegpt": "a file of conversations",
-}
 
 
 @talk.get("")
@@ -61,7 +55,7 @@ def page(session_id: str) -> str | Response:
         imported = transcript.origin(connection, session_id)
     if imported is not None:
         kind, first_id = imported
-        shown["imported"] = (FORMATS.get(kind, kind), made_at(first_id))
+        shown["imported"] = (ORIGINS.get(kind, kind), made_at(first_id))
     return render_template("conversation/page.html", **shown, **listed(owner, open_entry=entry))
 
 

@@ -24,6 +24,7 @@ import orjson
 from markupsafe import Markup
 
 from blueprints.markdown import rendered, verbatim
+from models.notes import block_name, note, word
 from models.rules import texts
 from models.transcript import SILENT, Called, Said
 
@@ -63,8 +64,8 @@ class Item:
 
 def halves(events: Sequence[Said]) -> list[str]:
     """The `call_id`s of which these events hold the call or the result alone."""
-    called = {_word(event.payload, "call_id") for event in events if event.type == "tool_call"}
-    answered = {_word(event.payload, "call_id") for event in events if event.type == "tool_result"}
+    called = {word(event.payload, "call_id") for event in events if event.type == "tool_call"}
+    answered = {word(event.payload, "call_id") for event in events if event.type == "tool_result"}
     return sorted(called ^ answered)
 
 
@@ -72,7 +73,7 @@ def asked(events: Sequence[Said]) -> list[str]:
     """The ids of the approvals that these events ask for or decide."""
     ids = [event.id for event in events if event.type == "approval_requested"]
     decided = (event for event in events if event.type == "approval_decided")
-    return ids + [_word(event.payload, "approval_id") for event in decided]
+    return ids + [word(event.payload, "approval_id") for event in decided]
 
 
 def items(events: Sequence[Said], beside: Beside = Beside()) -> list[Item]:
@@ -91,17 +92,17 @@ def items(events: Sequence[Said], beside: Beside = Beside()) -> list[Item]:
 def updates(events: Sequence[Said], beside: Beside) -> list[Item]:
     """What changed on earlier pages by `events`: tools that got their result, approvals that were decided."""
     here = {event.id for event in events}
-    calls = {_word(event.payload, "call_id") for event in events if event.type == "tool_call"}
+    calls = {word(event.payload, "call_id") for event in events if event.type == "tool_call"}
     changed: list[Item] = []
     for event in events:
-        key = _word(event.payload, "call_id")
+        key = word(event.payload, "call_id")
         if event.type == "tool_result" and key not in calls and key in beside.calls:
             half = beside.calls[key]
             if half.called:
                 changed.append(
                     _finished(Item("tool", 0, event.created_at, name=half.name or "", key=key), half)
                 )
-        approval_id = _word(event.payload, "approval_id")
+        approval_id = word(event.payload, "approval_id")
         if event.type == "approval_decided" and approval_id not in here and approval_id in beside.approvals:
             changed.append(approval(beside.approvals[approval_id]))
     return changed
@@ -142,7 +143,7 @@ class _Page:
             said = "\n\n".join(texts(payload.get("content")))
             text, cut = _shown(said)
             return Item("reasoning", event.seq, event.created_at, output=text, cut=cut)
-        return Item("note", event.seq, event.created_at, blocks=[_note(event.type, payload)])
+        return Item("note", event.seq, event.created_at, blocks=[note(event.type, payload)])
 
     def _message(self, event: Said) -> Item:
         spoken = event.type == "user_message"
@@ -161,8 +162,8 @@ class _Page:
         return item
 
     def _call(self, event: Said) -> Item:
-        key = _word(event.payload, "call_id")
-        call = Item("tool", event.seq, event.created_at, name=_word(event.payload, "name"), key=key)
+        key = word(event.payload, "call_id")
+        call = Item("tool", event.seq, event.created_at, name=word(event.payload, "name"), key=key)
         call.status = "called"
         call.arguments, call.cut = _shown(event.payload.get("arguments"))
         self._calls[key] = call
@@ -170,19 +171,19 @@ class _Page:
         return call if half is None else _finished(call, half)
 
     def _result(self, event: Said) -> Item | None:
-        key = _word(event.payload, "call_id")
+        key = word(event.payload, "call_id")
         tool = self._calls.pop(key, None)
         alone = tool is None
         if tool is None:
             half = self._beside.calls.get(key)
             if half is not None and half.called:
                 return None  # told with its call, on an earlier page
-            name = _word(event.payload, "name") or "tool"
+            name = word(event.payload, "name") or "tool"
             tool = Item("tool", event.seq, event.created_at, name=name, key=key)
         else:
             tool.seconds = max(0.0, (event.created_at - tool.at).total_seconds()) or None
         tool.output, cut = _shown(event.payload.get("output"))
-        tool.cut, tool.status = tool.cut or cut, _word(event.payload, "status")
+        tool.cut, tool.status = tool.cut or cut, word(event.payload, "status")
         return tool if alone else None
 
 
@@ -194,41 +195,10 @@ def _finished(tool: Item, half: Called) -> Item:
 
 
 def _named(block: Mapping[str, Any]) -> str:
-    kind = _word(block, "type") or "part"
-    name = _word(block, "name") or _word(block, "file_name") or _word(block, "filename")
+    kind = word(block, "type") or "part"
+    name = block_name(block)
     label = {"image": "Image", "file": "File"}.get(kind, kind[:40])
     return f"{label}: {name[:200]}" if name else label
-
-
-def _note(kind: str, payload: Mapping[str, Any]) -> str:
-    match kind:
-        case "approval_requested":
-            return f"Asked for approval: {_word(payload, 'summary')}"
-        case "approval_decided":
-            return "Approved" if payload.get("decision") == "approve" else "Denied"
-        case "artifact_created":
-            return f"File added: {_word(payload, 'name')}"
-        case "recall":
-            found = payload.get("memory_ids")
-            return f"Looked up memories: {len(found) if isinstance(found, list) else 0} found"
-        case "memory_formed":
-            return f"Remembered: {_word(payload, 'text')}"
-        case "memory_rejected":
-            return f"Not remembered: {_word(payload, 'reason')}"
-        case "consolidated":
-            return f"Memories drawn together: {_word(payload, 'text')}"
-        case "knowledge_added":
-            return f"Knowledge added: {_word(payload, 'title')}"
-        case "skill_published":
-            return f"Skill published: {_word(payload, 'name')}"
-        case "run_ended":
-            return f"Run {_word(payload, 'status')}"
-    return kind.replace("_", " ").capitalize()
-
-
-def _word(payload: Mapping[str, Any], name: str) -> str:
-    value = payload.get(name)
-    return value if isinstance(value, str) else ""
 
 
 def _shown(value: Any) -> tuple[str, bool]:

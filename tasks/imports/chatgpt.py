@@ -90,13 +90,18 @@ def _tell(transcript: Transcript, node: str, message: dict[str, Any], files: Fil
     calls = role == "assistant" and recipient != "all" and kind in CALLING
     content = content_of(message, files, fenced=not calls and role != "tool")
     if calls:
-        transcript.call(identity(message.get("id"), node), recipient, content.text())
+        transcript.call(_call_id(message) or identity(message.get("id"), node), recipient, content.text())
         _pictures(transcript, content)
     elif role == "tool":
         failed = kind == "system_error"
-        transcript.result(None, content, text(author.get("name")), failed=failed)
+        transcript.result(_call_id(message), content, text(author.get("name")), failed=failed)
     else:
         transcript.say(role, content)
+
+
+def _call_id(message: dict[str, Any]) -> str | None:
+    """What joins a call and its result in an export of our own (tasks/exports/chatgpt.py)."""
+    return identity(record(record(message.get("metadata")).get("allgone")).get("call_id"))
 
 
 def _pictures(transcript: Transcript, content: Content) -> None:
