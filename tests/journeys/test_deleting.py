@@ -194,7 +194,7 @@ def test_a_confirmed_404_takes_the_row_out(window: Windows, alice: Player) -> No
     reader.expect("404")
     dialog = reader.ask("Ghost")
     with Session(alice.engine) as db, db.begin():  # as if it had never been this reader's
-        for table in ("events", "sessions"):
+        for table in ("search_entries", "events", "sessions"):
             db.execute(text(f"DELETE FROM {table}"))
     confirm(reader)
     expect(dialog.get_by_role("alert")).to_contain_text("deleted elsewhere")
