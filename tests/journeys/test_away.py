@@ -43,7 +43,7 @@ def test_a_server_that_does_not_answer_is_told_and_asked_again_by_itself(
     with reader.page.expect_response(POLL):
         reader.page.clock.run_for(20_100)
     expect(words).to_be_empty()
-    expect(reader.page.get_by_role("status")).to_have_text("Connected again.")
+    expect(reader.said).to_have_text("Connected again.")
 
 
 def test_without_a_connection_the_page_says_so_at_once_and_is_back_at_once(
@@ -147,5 +147,5 @@ def test_a_dialog_left_while_the_deletion_is_under_way_still_loses_the_row(
     reader.page.keyboard.press("Escape")
     late.release()
     expect(reader.row("Goes")).to_have_count(0)
-    expect(reader.page.get_by_role("status")).to_have_text("Conversation deleted everywhere.")
+    expect(reader.said).to_have_text("Conversation deleted everywhere.")
     assert reader.focused() == "Stays"
