@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, delete, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, delete, exists, func, literal_column, or_, select, update
 from sqlalchemy.orm import Session
 
 from models import import_requests, memories, runs
@@ -35,7 +35,7 @@ from models.history import Conversation, ListVersion, Tombstone
 from models.idempotency import IdempotencyKey
 from models.imports import Import
 from models.knowledge import SkillRevision
-from models.memories import DeletionRecord, Memory, MemoryTombstone, Workspace
+from models.memories import Memory, MemoryTombstone, Workspace
 from models.outbox import Owed
 from models.rules import BATCH
 from models.sign_ins import SignIn, SignInLink
@@ -107,11 +107,12 @@ def holdings(db: Session, owner: Owner) -> Holdings:
     return Holdings(row[0], row[1], int(row[2]), row[3], row[4], row[5])
 
 
-def close(db: Session, principal_id: str) -> None:
+def close(db: Session, principal_id: str, closed_at: datetime | None = None) -> None:
     """Closes an account: from the commit on nobody gets in, and its address is free. Again is no error.
 
     Raises InvalidState("last_operator") while no other operator is there, NotFound for no such account.
-    The row's lock is what `accounts.hold_open` waits for: no token, link or sign-in slips in beside.
+    `closed_at` is given by a replay in a restored backup, which also closes the last operator's again. The row's lock
+    is what `accounts.hold_open` waits for: no token, link or sign-in slips in beside.
     """
     # Every operator in the order of their ids, so that two who leave at once meet here and one is the last.
     operators = select(Principal.id).where(Principal.operator, Principal.closed_at.is_(None))
@@ -121,7 +122,7 @@ def close(db: Session, principal_id: str) -> None:
         raise NotFound("There is no such account.")
     if principal.closed_at is not None:
         return
-    if others == {principal_id}:
+    if others == {principal_id} and closed_at is None:
         raise InvalidState(
             "last_operator",
             "This is the only operator's account, and somebody has to run this server. Make another operator first.",
@@ -136,14 +137,8 @@ def close(db: Session, principal_id: str) -> None:
     principal.email = f"closed {principal_id}"
     principal.operator = False
     principal.import_secret = b""
-    principal.closed_at = now
+    principal.closed_at = closed_at or now
     db.flush()
-
-
-def closed(db: Session, principal_id: str) -> bool:
-    """Whether there is such an account and it was closed."""
-    wanted = select(Principal.closed_at).where(Principal.id == principal_id)
-    return db.execute(wanted).scalar_one_or_none() is not None
 
 
 # -- emptying ------------------------------------------------------------------------------------------------
@@ -176,10 +171,10 @@ def let_go(db: Session, owner: Owner) -> None:
     db.execute(update(Principal).where(Principal.id == owner.principal_id).values(emptying_until=None))
 
 
-def conversations(db: Session, owner: Owner, limit: int = 100) -> list[str]:
-    """Some of the conversations that are left."""
+def conversations(db: Session, owner: Owner, after: str, limit: int = 100) -> list[str]:
+    """Conversations that are left, behind the id `after`."""
     mine = select(Conversation.id).where(Conversation.principal_id == owner.principal_id)
-    return list(db.scalars(mine.limit(limit)))
+    return list(db.scalars(mine.where(Conversation.id > after).order_by(Conversation.id).limit(limit)))
 
 
 def stop_run(db: Session, owner: Owner, session_id: str) -> None:
@@ -196,7 +191,9 @@ def forget_some(db: Session, owner: Owner, limit: int = BATCH) -> int:
     """Forgets memories that are left, recording each deletion; returns how many of them it took on."""
     memories.lock_all_workspaces(db, owner)
     mine = select(Memory.id).where(Memory.principal_id == owner.principal_id)
-    return memories.forget(db, mine.order_by(Memory.id).limit(limit), database_time(db))
+    # A number in the text: `forget` takes a select whose every parameter is a plain name.
+    some = mine.order_by(Memory.id).limit(literal_column(str(int(limit))))
+    return memories.forget(db, some, database_time(db))
 
 
 def clear(db: Session, owner: Owner) -> None:
@@ -232,12 +229,6 @@ def standing(db: Session, principal_id: str) -> Standing | None:
         )
     ).one()
     return Standing(closed_at, *row)
-
-
-def records_of(db: Session, owner: Owner) -> int:
-    """How many deletion records stay of an account."""
-    mine = select(func.count()).where(DeletionRecord.principal_id == owner.principal_id)
-    return db.execute(mine).scalar_one()
 
 
 def _unclaimed() -> ColumnElement[bool]:

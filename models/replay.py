@@ -1,9 +1,10 @@
 """Making a restored backup forget what was deleted after it was taken (PRODUCT.md 3.6, last paragraph).
 
-An export holds every tombstone, and every deletion record sealed under SECRET_KEY (they are hashes of what was
-deleted). A replay writes the records first, takes out the memories that they dominate, then deletes each
-conversation whose tombstone it brings, all with the original times; so home does not send deleted memories out
-again. Replaying twice changes nothing.
+An export holds every tombstone, the id of every account that was closed, and every deletion record sealed under
+SECRET_KEY (they are hashes of what was deleted). A replay writes the records first, takes out the memories that they
+dominate, then deletes each conversation whose tombstone it brings, all with the original times; so home does not send
+deleted memories out again. An account that was closed is closed again, and emptied by the sweep. Replaying twice
+changes nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import base64
 import hmac
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
@@ -21,8 +23,8 @@ from sqlalchemy import func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from models import runs
-from models.accounts import Owner
+from models import closing, runs
+from models.accounts import Owner, Principal
 from models.append import lock_conversation
 from models.base import database_time
 from models.errors import Invalid, NotFound
@@ -48,6 +50,9 @@ def exported(db: Session, secret_key: str) -> Iterator[bytes]:
                 "deleted_at": stone.deleted_at.isoformat(),
             }
         )
+    closed = select(Principal.id, Principal.closed_at).where(Principal.closed_at.is_not(None))
+    for account, closed_at in db.execute(closed.order_by(Principal.id)):
+        yield orjson.dumps({"account": account, "closed_at": closed_at})
     box = _box(secret_key)
     records = select(DeletionRecord).execution_options(yield_per=BATCH)
     for batch in db.scalars(records).partitions(BATCH):
@@ -55,7 +60,8 @@ def exported(db: Session, secret_key: str) -> Iterator[bytes]:
 
 
 def replay_line(db: Session, line: bytes, secret_key: str) -> str:
-    """Replays one line of an export in the caller's transaction; says what it was: header, records, removed, kept.
+    """Replays one line of an export in the caller's transaction; says what it was: header, records,
+    account, removed, kept.
 
     Raises Invalid("file") for a line that no export of this SECRET_KEY holds.
     """
@@ -66,6 +72,8 @@ def replay_line(db: Session, line: bytes, secret_key: str) -> str:
         if "records" in value:
             _replay_records(db, orjson.loads(_box(secret_key).decrypt(value["records"])))
             return "records"
+        if "account" in value:
+            return _replay_closing(db, value)
         return _replay_tombstone(db, value)
     except InvalidToken:
         raise Invalid("file", "The deletion records were sealed under another SECRET_KEY.") from None
@@ -105,6 +113,14 @@ def _replay_records(db: Session, rows: Sequence[Mapping[str, Any]]) -> None:
     db.execute(write.on_conflict_do_update(index_elements=keys, set_=latest))
     for statement in _FORGET_DOMINATED:
         db.execute(text(statement))
+
+
+def _replay_closing(db: Session, value: Mapping[str, Any]) -> str:
+    if not is_id(value["account"]):
+        raise ValueError("no id")
+    with suppress(NotFound):  # made after the backup was taken
+        closing.close(db, value["account"], _time(value, "closed_at"))
+    return "account"
 
 
 def _replay_tombstone(db: Session, value: Mapping[str, Any]) -> str:

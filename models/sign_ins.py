@@ -142,6 +142,10 @@ def use_link(db: Session, secret: str, browser: str = "") -> SignIn:
 
     Raises Unauthorized when the link is unknown, used or over ten minutes old; all three alike.
     """
+    # The account before the link, as a closing takes them.
+    whose = db.execute(select(SignInLink.principal_id).where(SignInLink.hash == hashed(secret)))
+    if (principal_id := whose.scalar_one_or_none()) is not None:
+        hold_open(db, principal_id)
     now = database_time(db)
     taken = db.execute(
         update(SignInLink)

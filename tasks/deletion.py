@@ -25,16 +25,19 @@ class Outcome:
     bytes_owed: bool
 
 
-def delete_now(resources: Resources, owner: Owner, session_id: str, budget: float = INLINE_BUDGET) -> Outcome:
+def delete_now(
+    resources: Resources, owner: Owner, session_id: str, budget: float | None = INLINE_BUDGET
+) -> Outcome:
     """Deletes a conversation everywhere. After this returns, nothing of it is readable by anyone.
 
+    Without a `budget` its bytes are left to a caller that deletes many, and then wakes one worker for all of them.
     Raises NotFound and InvalidState("active_run_exists"). A failing store or queue fails nothing here.
     """
     with Session(resources.engine) as db, db.begin():
         deleted = delete_conversation(db, owner, session_id)
     tell(resources, session_id)
-    owed = False
-    if deleted.files:
+    owed = bool(deleted.files)
+    if deleted.files and budget is not None:
         owed = not drain_soon(resources, session_id, budget)
         if owed:
             drain_later(resources)

@@ -5,6 +5,8 @@
 | tasks.outbox.drain | 60 s | finds bytes that are owed even if Redis lost everything |
 | tasks.upkeep.expire_runs | each tick | a dead worker locks nobody out: the shortest lease is 5 s |
 | tasks.imports.jobs.sweep | 5 s | an import whose worker was killed goes on, also if Redis lost everything |
+| tasks.closing.sweep | 30 s | a closed account is emptied, also if a worker died or Redis lost everything |
+| tasks.upkeep.expire_sign_ins | 1 h | links that are over, sign-ins that have been over for a month |
 | tasks.upkeep.derive_titles | 1 h | titles of conversations older than the title's write path |
 | tasks.upkeep.index_older | 60 s | conversations older than search; nothing to do costs one look |
 | tasks.upkeep.expire_keys | 1 h | an Idempotency-Key is kept 24 hours |
@@ -37,6 +39,8 @@ ENTRIES: Sequence[tuple[str, timedelta]] = (
     ("tasks.outbox.drain", timedelta(seconds=60)),
     ("tasks.upkeep.expire_runs", timedelta(seconds=1)),
     ("tasks.imports.jobs.sweep", timedelta(seconds=5)),
+    ("tasks.closing.sweep", timedelta(seconds=30)),
+    ("tasks.upkeep.expire_sign_ins", timedelta(hours=1)),
     ("tasks.upkeep.derive_titles", timedelta(hours=1)),
     ("tasks.upkeep.index_older", timedelta(seconds=60)),
     ("tasks.upkeep.expire_keys", timedelta(hours=1)),

@@ -7,7 +7,7 @@ import time
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from models import append, idempotency, indexing, runs
+from models import append, idempotency, indexing, runs, sign_ins
 from models.accounts import Owner
 from models.base import database_time
 from models.errors import Refusal
@@ -64,3 +64,9 @@ def expire_keys() -> None:
     """Drops `Idempotency-Key`s of over 24 hours."""
     with Session(in_this_process().engine) as db, db.begin():
         idempotency.expire(db)
+
+
+def expire_sign_ins() -> None:
+    """Forgets links that are over, and sign-ins that have been over for a month."""
+    with Session(in_this_process().engine) as db, db.begin():
+        sign_ins.expire(db)

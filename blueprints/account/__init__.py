@@ -14,13 +14,14 @@
 | `POST /account/browsers/<id>/sign-out`, `/account/browsers/sign-out` | ends one sign-in; all but this one |
 | `POST /account/password`, `…/remove` | sets, changes, removes the password |
 | `POST /account/identities`, `…/<id>/unlink` | links an account at the provider, once confirmed; unlinks it |
+| `GET`, `POST /account/close`; `GET /closed/<receipt>` | closes the account; says what is left of it |
 
 Everything that changes something is a POST with a CSRF token, and has a page that asks first where it cannot be
 undone. A form that makes a secret carries the id of what it makes, so that a browser that sends it again makes
 nothing.
 """
 
-from blueprints.account import browsers, identities, links, page, password, sign_in, tokens
+from blueprints.account import browsers, closing, identities, links, page, password, sign_in, tokens
 from blueprints.account.routes import account
 
-__all__ = ["account", "browsers", "identities", "links", "page", "password", "sign_in", "tokens"]
+__all__ = ["account", "browsers", "closing", "identities", "links", "page", "password", "sign_in", "tokens"]

@@ -9,7 +9,8 @@ import pytest
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
-from models import listing, purge, replay
+from models import closing, listing, purge, replay
+from models.accounts import Principal
 from models.append import Draft
 from models.base import Base
 from models.errors import Invalid, NotFound
@@ -147,3 +148,27 @@ def test_another_secret_key_is_named(resources: Resources, alice: Player) -> Non
     delete(resources, alice, session_id)
     with pytest.raises(Invalid, match="another SECRET_KEY"):
         replayed(resources, exported(resources), key="x" * 40)
+
+
+def test_an_account_that_was_closed_is_closed_again_with_its_first_time_the_last_operators_too(
+    resources: Resources, alice: Player, olivia: Player, bob: Player
+) -> None:
+    before = backup(resources)
+    with Session(resources.engine) as db, db.begin():
+        closing.close(db, alice.id)
+        first = db.get_one(Principal, alice.id).closed_at
+        db.get_one(Principal, bob.id).operator = True
+    with Session(resources.engine) as db, db.begin():
+        closing.close(db, olivia.id)
+    lines = exported(resources)
+    assert not any(b"@" in line for line in lines)
+    restore(resources, before)
+    for _ in range(2):
+        assert replayed(resources, lines).count("account") == 2
+        with Session(resources.engine) as db:
+            again = db.get_one(Principal, alice.id)
+            assert (again.closed_at, again.email) == (first, f"closed {alice.id}")
+            assert set(closing.due(db)) == {alice.id, olivia.id}
+            assert db.get_one(Principal, bob.id).closed_at is None
+    with pytest.raises(Invalid):
+        replayed(resources, [lines[0], b'{"account": "nonsense", "closed_at": "2026-11-30T12:00:00+00:00"}'])
