@@ -22,6 +22,7 @@ from blueprints import (
     errors,
     export,
     headers,
+    imports,
     logs,
     memories,
     operations,
@@ -70,6 +71,7 @@ def _assembled(settings: Settings) -> Flask:
     Htmx(app)
     csrf = CSRFProtect(app)
     access.register(app)
+    csrf.exempt(imports.receive)  # it reads its form by itself, and checks the token as soon as it has it
     csrf.exempt(api.v1)  # it takes no cookie, so no other site can ride on one
     for blueprint in (
         sidebar.sidebar,
@@ -79,6 +81,7 @@ def _assembled(settings: Settings) -> Flask:
         search.finder,
         export.export,
         conversation.conversation,
+        imports.imports,
         account.account,
         api.v1,
         api.openapi,

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from flask import Flask, Response, current_app, g, make_response, redirect, request, session, url_for
 from flask.sessions import SecureCookieSessionInterface
-from flask_wtf.csrf import CSRFError
+from flask_wtf.csrf import CSRFError, validate_csrf
 from itsdangerous import BadSignature
 from sqlalchemy import ColumnElement, LargeBinary, bindparam, func, literal_column, select, update
 from werkzeug.wrappers import Response as BaseResponse
+from wtforms import ValidationError
 
 from blueprints.attempts import count_failure
 from blueprints.database import reading, resources
@@ -248,6 +249,14 @@ def register(app: Flask) -> None:
     app.add_template_global(reader, "signed_in")
     app.add_template_global(is_operator)
     app.register_error_handler(CSRFError, _stale_form)
+
+
+def check_form(token: str) -> None:
+    """Refuses a form whose CSRF token is not this sign-in's, for a view that reads its body by itself."""
+    try:
+        validate_csrf(token)
+    except ValidationError as fault:
+        raise CSRFError(str(fault)) from None
 
 
 def _stale_form(_fault: CSRFError) -> Response:

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from models.accounts import Owner
 from models.base import database_time
 from models.errors import InvalidState, NotFound
-from models.history import Conversation
+from models.history import Conversation, Tombstone
 from models.ids import is_id, new_id
 from models.imports import QUEUE_PATIENCE, WORKING, Import, ImportFailure, close, let_go
 from models.outbox import hold
@@ -177,6 +177,22 @@ def newest(db: Session, owner: Owner, import_id: str, limit: int) -> Sequence[An
     return db.execute(
         mine.order_by(Conversation.updated_at.desc(), Conversation.id.desc()).limit(limit)
     ).all()
+
+
+def example(db: Session, owner: Owner) -> str | None:
+    """The id of the newest example conversation that is here."""
+    mine = select(Conversation.id).where(
+        Conversation.principal_id == owner.principal_id, Conversation.origin == "example"
+    )
+    # Along the index by time, in which one that was just made stands in front.
+    newest_first = mine.order_by(Conversation.updated_at.desc(), Conversation.id.desc())
+    return db.execute(newest_first.limit(1)).scalar_one_or_none()
+
+
+def deleted_some(db: Session, owner: Owner) -> bool:
+    """Whether the owner has ever deleted a conversation here, so that "import what I deleted" means something."""
+    mine = select(Tombstone.session_id).where(Tombstone.principal_id == owner.principal_id)
+    return db.execute(mine.limit(1)).first() is not None
 
 
 def _made(owner: Owner, import_id: str) -> tuple[Any, ...]:

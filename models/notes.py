@@ -10,6 +10,7 @@ ORIGINS = {
     "claude": "Claude",
     "openwebui": "Open WebUI",
     "oasst": "OpenAssistant",
+    "example": "the example that this server has",
     "sharegpt": "a file of conversations",
 }
 

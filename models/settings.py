@@ -16,6 +16,7 @@ it. Secrets are masked in `repr`, so that no log or traceback shows one.
 | TRUSTED_PROXIES | 0 | how many proxies in front are believed about the client's address |
 | OWNER_EMAIL | owner@localhost | who the first start makes |
 | OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_NAME | none | an identity provider that signs users in |
+| IMPORT_MAX_MIB | 4096 | the largest export that the Import page takes |
 
 Each secret is also read from the file that NAME_FILE names: DATABASE_URL, REDIS_URL, SECRET_KEY,
 OIDC_CLIENT_SECRET and the AWS ones.
@@ -52,6 +53,7 @@ OURS = (
     "OIDC_CLIENT_ID",
     "OIDC_CLIENT_SECRET",
     "OIDC_NAME",
+    "IMPORT_MAX_MIB",
 )
 AWS_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 SECRETS = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "OIDC_CLIENT_SECRET", *AWS_SECRETS)
@@ -76,6 +78,7 @@ class Settings:
     oidc_client_id: str
     oidc_client_secret: str = field(repr=False)
     oidc_name: str  # what the button says
+    import_max_mib: int
     embedded_database: bool
     embedded_redis: bool
     aws: Mapping[str, str] = field(repr=False, default_factory=dict)
@@ -107,6 +110,7 @@ def load(environ: Mapping[str, str], env_file: Path | None = None) -> Settings:
         trusted_proxies=_integer("TRUSTED_PROXIES", values.get("TRUSTED_PROXIES") or "0", 0, 10),
         owner_email=_email("OWNER_EMAIL", values.get("OWNER_EMAIL") or "owner@localhost"),
         **_provider(values),
+        import_max_mib=_integer("IMPORT_MAX_MIB", values.get("IMPORT_MAX_MIB") or "4096", 1, 1 << 20),
         embedded_database=not values.get("DATABASE_URL"),
         embedded_redis=not values.get("REDIS_URL"),
         aws=_aws(values),

@@ -88,7 +88,7 @@ def test_a_row_whose_run_is_active_shows_it(window: Windows, alice: Player) -> N
 
 def test_an_empty_history_says_how_to_fill_it(window: Windows, alice: Player) -> None:
     reader = window().sign_in(alice)
-    expect(reader.nav).to_contain_text(f"flask --app app import FILE --user {alice.email}")
+    expect(reader.nav.get_by_role("link", name="Import your history")).to_be_visible()
     alice.converse("The first")
     assert reader.poll() == 200
     assert reader.titles() == ["The first"]
