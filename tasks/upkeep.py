@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from models import append, idempotency, runs
+from models import append, idempotency, runs, titles
 from models.accounts import Owner
 from models.base import database_time
 from models.errors import Refusal
@@ -43,7 +43,7 @@ def derive_titles() -> None:
     engine = in_this_process().engine
     while True:
         with Session(engine) as db, db.begin():
-            if not append.derive_titles(db):
+            if not titles.derive_titles(db):
                 return
 
 

@@ -15,8 +15,8 @@ from flask import request
 from gunicorn.http.errors import ParseException
 from werkzeug.exceptions import ClientDisconnected, UnsupportedMediaType
 
-from models.append import refuse_unstorable
 from models.errors import Invalid
+from models.storable import refuse_unstorable
 
 # What reading a body raises when it ends too early, or when its chunks are none (the web server's own words).
 CUT_OFF = (ClientDisconnected, OSError, ParseException)

@@ -18,8 +18,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from blueprints import access
 from blueprints.api.body import json_body
-from models.append import refuse_unstorable
 from models.errors import Invalid
+from models.storable import refuse_unstorable
 
 M = TypeVar("M", bound=BaseModel)
 
