@@ -1,4 +1,6 @@
-"""How many failed attempts an address has: counted in Redis for all processes, in memory while Redis is away.
+"""How many failed attempts an address has: counted in Redis for all processes, and in each process beside it.
+
+A Redis that is away, or was killed and forgot, gives nobody more attempts than the processes themselves count.
 
 Only failures are counted and only they are answered 429, so that nobody is locked out of a good token by a
 neighbour behind the same address. The `limits` library keeps the windows.
@@ -7,6 +9,7 @@ neighbour behind the same address. The `limits` library keeps the windows.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from functools import cache
 
 from limits import RateLimitItemPerMinute
@@ -24,18 +27,21 @@ FAILURES = RateLimitItemPerMinute(30)  # from one address
 def count_failure(resources: Resources, address: str | None) -> None:
     """Counts a failed attempt. Raises RateLimited when there were too many within a minute."""
     name = address or "unknown"
-    local = _local()
-    limiter = local
-    try:
-        limiter = _shared(resources.redis)
-        allowed = limiter.hit(FAILURES, "token", name)
-    except RedisError:
-        limiter = local
-        allowed = local.hit(FAILURES, "token", name)
+    limiter = _local()
+    allowed = limiter.hit(FAILURES, "token", name)
+    if allowed:
+        with suppress(RedisError):
+            limiter = _shared(resources.redis)
+            allowed = limiter.hit(FAILURES, "token", name)
     if not allowed:
         raise RateLimited(
             "Too many failed attempts from this address. Wait a minute.", retry_after=_wait(limiter, name)
         )
+
+
+def forget() -> None:
+    """Forgets what this process counted by itself; the shared counts are Redis' own."""
+    _local.cache_clear()
 
 
 def _wait(limiter: FixedWindowRateLimiter, name: str) -> int:

@@ -47,13 +47,15 @@ HTTP_DETAILS = {
     404: "There is nothing at this address.",
     405: "This address does not take that method.",
     413: "The request is larger than this address takes.",
-    415: "The request's Content-Type is not one that this address takes.",
+    415: "The request's Content-Type or Content-Encoding is not one that this address takes.",
 }
 INTERNAL = "Something broke on our side. Nothing that you asked for was done; try again in a moment."
 DATABASE_AWAY = (
     "The database does not answer just now. Nothing that you asked for was done; try again in a moment."
 )
+QUEUED = "Another request of yours held what this one needed for too long. Nothing of this one was done; try again."
 STORE_AWAY = "The store that keeps files does not answer. Nothing was lost, and nothing was added; try again."
+QUEUED_CODES = ("55P03", "40P01")  # PostgreSQL's lock_not_available and deadlock_detected
 
 log = structlog.get_logger()
 
@@ -114,6 +116,9 @@ def _from_here(response: Response) -> Response:
 def _database_away(fault: DBAPIError) -> Response:
     if not (fault.connection_invalidated or isinstance(fault, OperationalError | InterfaceError)):
         return _unknown(fault)
+    if getattr(fault.orig, "pgcode", None) in QUEUED_CODES:
+        log.warning("lock_not_had", error=type(fault.orig).__name__)
+        return answer("internal", QUEUED, {"retry_after": 2}, 503)
     log.warning("database_unreachable", error=type(fault.orig).__name__)
     return answer("internal", DATABASE_AWAY, {"retry_after": 2}, 503)
 

@@ -26,7 +26,7 @@ from models.ids import is_id, new_id
 from models.payloads import check
 from models.reading import MISSING_RUN
 from models.rules import NAME_MAX, activity, clamped, lease_end
-from models.storable import refuse_unstorable
+from models.storable import DEEP, refuse_deep, refuse_unstorable
 from models.versions import RAISING, touch_list
 
 BATCH_MAX = 1000  # events in one append
@@ -204,6 +204,8 @@ def _stored(field: str, draft: Draft) -> tuple[dict[str, Any], str]:
         raise TooLarge(f"{field}.payload has over {PAYLOAD_MAX} bytes.", field=f"{field}.payload")
     if b"\\u0000" in raw:
         refuse_unstorable(f"{field}.payload", payload)
+    if raw.count(b"[") + raw.count(b"{") > DEEP:  # cheaper than a look into each payload
+        refuse_deep(f"{field}.payload", payload)
     return payload, raw.decode()
 
 

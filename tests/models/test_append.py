@@ -18,6 +18,7 @@ from models.errors import Invalid, InvalidState, NotFound, TooLarge
 from models.history import Conversation, Event, Run
 from models.ids import new_id
 from models.runs import end
+from models.storable import DEEP
 from tasks.resources import Resources
 from tests.cast import Cast, Player
 from tests.models.graph import count, dump, rows
@@ -141,7 +142,7 @@ def test_one_bad_event_refuses_the_whole_batch_and_is_named(
 
 
 def test_numbers_and_depths_that_can_be_stored_are(resources: Resources, alice: Player) -> None:
-    payload = {"n": [2**63 - 1, -(2**63), 2**64 - 1, 1e308, 0.1], "deep": nested(200), "": "empty name"}
+    payload = {"n": [2**63 - 1, -(2**63), 2**64 - 1, 1e308, 0.1], "deep": nested(DEEP - 1), "": "empty name"}
     session_id = alice.converse()
     alice.say(session_id, Draft("note", payload))
     assert rows(resources, "SELECT payload FROM events")[0][0] == payload
