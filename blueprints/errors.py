@@ -12,10 +12,11 @@ from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 import structlog
-from flask import Flask, Response, make_response, render_template, request
+from flask import Flask, Response, g, make_response, render_template, request
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from werkzeug.exceptions import HTTPException
 
+from blueprints.patience import close_after
 from models.bytestore import StoreFault
 from models.errors import Refusal
 
@@ -66,6 +67,7 @@ def register(app: Flask) -> None:
     app.register_error_handler(StoreFault, _store_away)
     app.register_error_handler(HTTPException, _http)
     app.after_request(_from_here)
+    app.after_request(_unread)
     app.register_error_handler(DBAPIError, _database_away)
     app.register_error_handler(Exception, _unknown)
 
@@ -110,6 +112,14 @@ def _from_here(response: Response) -> Response:
     there = urlsplit(response.headers.get("Location", ""))
     if there.netloc:
         response.headers["Location"] = urlunsplit(("", "", there.path, there.query, ""))
+    return response
+
+
+def _unread(response: Response) -> Response:
+    # What is left of the body on the wire would be taken for the next request, so the connection ends here.
+    had_body = bool(request.content_length or request.headers.get("Transfer-Encoding"))
+    if response.status_code >= 400 and had_body and not g.get("body_read"):
+        close_after()
     return response
 
 
