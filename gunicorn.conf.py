@@ -1,4 +1,4 @@
-"""What gunicorn reads by itself where it serves the product: its own lines become JSON, like all others."""
+"""What gunicorn reads by itself where it serves the product: its lines become JSON, its workers patient."""
 
 from typing import Any
 
@@ -17,3 +17,4 @@ class JsonLogger(Logger):  # type: ignore[misc]  # gunicorn ships no types
 
 
 logger_class = JsonLogger
+worker_class = "blueprints.patience.PatientWorker"

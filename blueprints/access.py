@@ -84,9 +84,10 @@ def bearer(scope: str) -> Owner:
     Raises Unauthorized, RateLimited after too many wrong ones, or Forbidden when it lacks `scope`.
     """
     kind, _, secret = request.headers.get("Authorization", "").partition(" ")
+    secret = secret.strip()  # RFC 9110, 11.4: one blank or more
     row = None
     if kind.lower() == "bearer" and secret.startswith(TOKEN_PREFIX) and len(secret) < 200:
-        g.token_hash = hashed(secret.strip())
+        g.token_hash = hashed(secret)
         with reading() as connection:
             row = _TOKEN.row(connection, {"hash": g.token_hash})
     if row is None:

@@ -1,4 +1,6 @@
-"""How many attempts an address or an account has: counted in Redis for all processes, in memory while Redis is away.
+"""How many attempts an address or an account has: counted in Redis for all processes, and in each process beside it.
+
+A Redis that is away, or was killed and forgot, gives nobody more attempts than the processes themselves count.
 
 | limit | of what | counted by |
 |---|---|---|
@@ -15,6 +17,7 @@ at, so that many at once gain nothing. The `limits` library keeps the windows.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -62,16 +65,19 @@ def count_failure(resources: Resources, address: str | None) -> None:
 def count(resources: Resources, limit: Limit, whose: str) -> None:
     """Counts one more of `whose`. Raises RateLimited, with the seconds to wait, when that is too many."""
     name = _short(whose)
-    local = _local()
-    limiter = local
-    try:
-        limiter = _shared(resources.redis)
-        allowed = limiter.hit(limit.window, limit.name, name)
-    except RedisError:
-        limiter = local
-        allowed = local.hit(limit.window, limit.name, name)
+    limiter = _local()
+    allowed = limiter.hit(limit.window, limit.name, name)
+    if allowed:
+        with suppress(RedisError):
+            limiter = _shared(resources.redis)
+            allowed = limiter.hit(limit.window, limit.name, name)
     if not allowed:
         raise RateLimited(limit.said, retry_after=_wait(limiter, limit, name))
+
+
+def forget() -> None:
+    """Forgets what this process counted by itself; the shared counts are Redis' own."""
+    _local.cache_clear()
 
 
 def forgive(resources: Resources, limit: Limit, whose: str) -> None:

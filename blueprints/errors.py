@@ -16,6 +16,7 @@ from flask import Flask, Response, g, make_response, redirect, render_template, 
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from werkzeug.exceptions import HTTPException
 
+from blueprints.patience import close_after
 from models.bytestore import StoreFault
 from models.errors import Refusal
 
@@ -47,13 +48,15 @@ HTTP_DETAILS = {
     404: "There is nothing at this address.",
     405: "This address does not take that method.",
     413: "The request is larger than this address takes.",
-    415: "The request's Content-Type is not one that this address takes.",
+    415: "The request's Content-Type or Content-Encoding is not one that this address takes.",
 }
 INTERNAL = "Something broke on our side. Nothing that you asked for was done; try again in a moment."
 DATABASE_AWAY = (
     "The database does not answer just now. Nothing that you asked for was done; try again in a moment."
 )
+QUEUED = "Another request of yours held what this one needed for too long. Nothing of this one was done; try again."
 STORE_AWAY = "The store that keeps files does not answer. Nothing was lost, and nothing was added; try again."
+QUEUED_CODES = ("55P03", "40P01")  # PostgreSQL's lock_not_available and deadlock_detected
 
 ELSEWHERE = "elsewhere"  # the address of another host that a view means, in `g`
 
@@ -66,6 +69,7 @@ def register(app: Flask) -> None:
     app.register_error_handler(StoreFault, _store_away)
     app.register_error_handler(HTTPException, _http)
     app.after_request(_from_here)
+    app.after_request(_unread)
     app.register_error_handler(DBAPIError, _database_away)
     app.register_error_handler(Exception, _unknown)
 
@@ -119,9 +123,20 @@ def _from_here(response: Response) -> Response:
     return response
 
 
+def _unread(response: Response) -> Response:
+    # What is left of the body on the wire would be taken for the next request, so the connection ends here.
+    had_body = bool(request.content_length or request.headers.get("Transfer-Encoding"))
+    if response.status_code >= 400 and had_body and not g.get("body_read"):
+        close_after()
+    return response
+
+
 def _database_away(fault: DBAPIError) -> Response:
     if not (fault.connection_invalidated or isinstance(fault, OperationalError | InterfaceError)):
         return _unknown(fault)
+    if getattr(fault.orig, "pgcode", None) in QUEUED_CODES:
+        log.warning("lock_not_had", error=type(fault.orig).__name__)
+        return answer("internal", QUEUED, {"retry_after": 2}, 503)
     log.warning("database_unreachable", error=type(fault.orig).__name__)
     return answer("internal", DATABASE_AWAY, {"retry_after": 2}, 503)
 

@@ -13,23 +13,53 @@ from datetime import datetime
 from typing import Any
 
 import orjson
-from sqlalchemy import func, literal_column, select, update
+from sqlalchemy import bindparam, func, select, text
 from sqlalchemy.orm import Session
 
-from models import project, runs
+from models import project, runs, titles
 from models.accounts import Owner
 from models.base import database_time
 from models.bulk import Bulk
 from models.errors import Invalid, InvalidState, NotFound, TooLarge
-from models.history import Conversation, Event, Tombstone
+from models.history import Conversation, Event, Run, Tombstone
 from models.ids import is_id, new_id
 from models.payloads import check
-from models.rules import NAME_MAX, activity, clamped, title_of
-from models.versions import raising, touch_list
+from models.reading import MISSING_RUN
+from models.rules import NAME_MAX, activity, clamped, lease_end
+from models.storable import DEEP, refuse_deep, refuse_unstorable
+from models.versions import RAISING, touch_list
 
 BATCH_MAX = 1000  # events in one append
 _EVENTS = Bulk(Event, ["session_id", "seq", "id", "run_id", "type", "parent_id", "payload", "created_at"])
 PAYLOAD_MAX = 4 * 1024 * 1024  # bytes of one payload as JSON
+
+# Built once: each append asks these, and building one costs as much as PostgreSQL's part of it.
+_MINE = (Conversation.id == bindparam("session_id"), Conversation.principal_id == bindparam("principal_id"))
+_LOCK = (
+    select(Conversation, func.clock_timestamp())
+    .where(*_MINE)
+    .with_for_update(of=Conversation)
+    .execution_options(populate_existing=True)
+)
+# Both rows are locked: of a row that is joined without its lock, PostgreSQL would show the state of before the wait.
+_LOCK_WITH_RUN = (
+    select(Conversation, Run, func.clock_timestamp())
+    .join(Run, Run.session_id == Conversation.id)
+    .where(*_MINE, Run.id == bindparam("run_id"))
+    .with_for_update(of=(Conversation, Run))
+    .execution_options(populate_existing=True)
+)
+# One statement for the conversation, the lease and the version: both rows are locked, so the locks keep their order.
+_MOVE = text(
+    f"""
+    WITH moved AS (
+        UPDATE sessions SET title = :title, last_seq = :last_seq, updated_at = :updated_at WHERE id = :session_id
+    ), renewed AS (
+        UPDATE runs SET lease_expires_at = :lease WHERE id = CAST(:run_id AS uuid)
+    )
+    {RAISING}
+    """  # noqa: S608  a statement of our own
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +117,8 @@ def locked_now(db: Session, owner: Owner, session_id: str) -> tuple[Conversation
     """
     row = None
     if is_id(session_id):
-        mine = select(Conversation, func.clock_timestamp()).where(
-            Conversation.id == session_id, Conversation.principal_id == owner.principal_id
-        )
-        locked = mine.with_for_update(of=Conversation).execution_options(populate_existing=True)
-        row = db.execute(locked).one_or_none()
+        mine = {"session_id": session_id, "principal_id": owner.principal_id}
+        row = db.execute(_LOCK, mine).one_or_none()
     if row is None:
         raise NotFound("There is no such conversation. It may have been deleted.")
     return row[0], row[1]
@@ -118,49 +145,44 @@ def append(
     payloads, texts = zip(
         *(_stored(f"events[{index}]", draft) for index, draft in enumerate(drafts)), strict=True
     )
-    conversation, now = locked_now(db, owner, session_id)
-    if run_id is not None:
-        runs.renew(db, conversation, run_id, now)
+    conversation, run, now = _locked_for(db, owner, session_id, run_id)
     events = _numbered(conversation, drafts, payloads, run_id, now)
     _insert(db, session_id, drafts, texts, events)
     project.apply(db, project.Place(owner, session_id, events[0].seq, now), events)
     ended = next((event for event in events if event.type == "run_ended"), None)
     if ended is not None:
         _end(db, conversation, events, ended, now)
-    moved = (
-        update(Conversation)
-        .where(Conversation.id == session_id)
-        .values(
-            title=_title(db, conversation, drafts) if conversation.title is None else conversation.title,
-            last_seq=events[-1].seq,
-            updated_at=activity(conversation.updated_at, at or now, now),
-        )
-    )
-    # One statement for the row and the version; the row is locked already, so the order of the locks is kept.
-    db.connection().execute(raising(owner.principal_id).add_cte(moved.cte("moved")))
-    db.expire(conversation)
+    move = {
+        "session_id": session_id,
+        "title": _title(db, conversation, drafts),
+        "last_seq": events[-1].seq,
+        "updated_at": activity(conversation.updated_at, at or now, now),
+        "run_id": run_id,
+        "lease": lease_end(now, run.lease_seconds) if run else None,
+        "principal_id": owner.principal_id,
+    }
+    db.connection().execute(_MOVE, move)
+    for stale in filter(None, (conversation, run)):
+        db.expire(stale)
     return events
 
 
-def derive_titles(db: Session, limit: int = 1000) -> int:
-    """Settles the titles of up to `limit` conversations that predate the title's own write path; returns how many.
-
-    By the same function, from the immutable first message (ADR-0050, decision 1). Moves no order, and raises the
-    versions of the lists that show them. Two callers at once share the work.
-    """
-    first = _first_user_message(Conversation.id).scalar_subquery()
-    rows = db.execute(
-        select(Conversation.id, Conversation.principal_id, first.label("payload"))
-        .where(Conversation.title.is_(None), first.is_not(None))
-        .limit(limit)
-        .with_for_update(of=Conversation, skip_locked=True)
-    ).all()
-    for row in rows:
-        settled = update(Conversation).where(Conversation.id == row.id)
-        db.execute(settled.values(title=title_of(row.payload.get("content"))))
-    for principal_id in sorted({row.principal_id for row in rows}):
-        touch_list(db, principal_id)
-    return len(rows)
+def _locked_for(
+    db: Session, owner: Owner, session_id: str, run_id: str | None
+) -> tuple[Conversation, Run | None, datetime]:
+    """What `locked_now` gives, and the run that writes, locked too and known to be alive."""
+    if run_id is None:
+        conversation, now = locked_now(db, owner, session_id)
+        return conversation, None, now
+    row = None
+    if is_id(session_id) and is_id(run_id):
+        asked = {"session_id": session_id, "principal_id": owner.principal_id, "run_id": run_id}
+        row = db.execute(_LOCK_WITH_RUN, asked).one_or_none()
+    if row is None:
+        lock_conversation(db, owner, session_id)  # says which of the two is missing
+        raise NotFound(MISSING_RUN)
+    runs.refuse_ended(row[1], row[2])
+    return row[0], row[1], row[2]
 
 
 def _stored(field: str, draft: Draft) -> tuple[dict[str, Any], str]:
@@ -182,30 +204,9 @@ def _stored(field: str, draft: Draft) -> tuple[dict[str, Any], str]:
         raise TooLarge(f"{field}.payload has over {PAYLOAD_MAX} bytes.", field=f"{field}.payload")
     if b"\\u0000" in raw:
         refuse_unstorable(f"{field}.payload", payload)
+    if raw.count(b"[") + raw.count(b"{") > DEEP:  # cheaper than a look into each payload
+        refuse_deep(f"{field}.payload", payload)
     return payload, raw.decode()
-
-
-def refuse_unstorable(field: str, value: object) -> None:
-    """Raises Invalid, naming the place, when a NUL or a lone surrogate is anywhere in a JSON value."""
-    stack: list[tuple[str, object]] = [(field, value)]
-    while stack:
-        place, item = stack.pop()
-        if isinstance(item, str):
-            _storable(place, item)
-        elif isinstance(item, dict):
-            for name, child in item.items():
-                _storable(place, name)
-                stack.append((f"{place}.{name}" if place else name, child))
-        elif isinstance(item, list):
-            stack.extend((f"{place}[{index}]", child) for index, child in enumerate(item))
-
-
-def _storable(place: str, text: str) -> None:
-    """One string: a value, or a name in the object at `place`."""
-    if "\0" in text:
-        raise Invalid(place or "body", f"{place or 'The body'} holds a NUL character.")
-    if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
-        raise Invalid(place or "body", f"{place or 'The body'} holds half of a surrogate pair.")
 
 
 def _numbered(
@@ -267,27 +268,7 @@ def _end(
 
 
 def _title(db: Session, conversation: Conversation, drafts: Sequence[Draft]) -> str | None:
-    if (
-        conversation.last_seq
-    ):  # it may predate the title's write path: then the first message is stored already
-        payload = db.execute(_first_user_message(conversation.id)).scalar_one_or_none()
-        if payload is not None:
-            return title_of(payload.get("content"))
-    for draft in drafts:
-        if draft.type == "user_message" and draft.parent_id is None:
-            return title_of(draft.payload.get("content"))
-    return None
-
-
-def _first_user_message(session_id: Any) -> Any:
-    return (
-        select(Event.payload)
-        .where(
-            Event.session_id == session_id,
-            # Literals, so that the partial index is seen to fit.
-            Event.type == literal_column("'user_message'"),
-            Event.parent_id.is_(None),
-        )
-        .order_by(Event.seq)
-        .limit(1)
-    )
+    if conversation.title is not None:
+        return conversation.title
+    asked = (d.payload.get("content") for d in drafts if d.type == "user_message" and d.parent_id is None)
+    return titles.settled(db, conversation, asked)

@@ -52,8 +52,13 @@ def create(db: Session, owner: Owner, key: str | None) -> str:
         return open_conversation(db, owner, session_id=made).id
     session_id: str = db.execute(select(IdempotencyKey.session_id).where(*named)).scalar_one()
     if db.get(Conversation, session_id) is None:
-        raise InvalidState("session_deleted", "The conversation that this key made was deleted.")
+        raise deleted()
     return session_id
+
+
+def deleted() -> InvalidState:
+    """What a create is told whose key made a conversation that is deleted by now."""
+    return InvalidState("session_deleted", "The conversation that this key made was deleted.")
 
 
 def expire(db: Session) -> int:

@@ -6,6 +6,7 @@ durable resource of its own: a purge only detaches the run that wrote it (ADR-00
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from sqlalchemy import ARRAY, BigInteger, Integer, Text, UniqueConstraint, func, insert, literal, select
@@ -46,13 +47,20 @@ class SkillRevision(Base):
     __table_args__ = (UniqueConstraint("principal_id", "name", "revision"),)
 
 
+def lock_skills(db: Session, owner: Owner, names: Iterable[str]) -> None:
+    """Locks the names of skills, in one order for everyone: who publishes one at once queues up here.
+
+    Without it two conversations would fail on the number of one revision.
+    """
+    for name in sorted(set(names)):
+        db.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(owner.principal_id + name, 0))))
+
+
 def publish_skill(
     db: Session, owner: Owner, name: str, body: str, session_id: str, run_id: str | None, at: datetime
 ) -> None:
-    """Publishes the next revision of a skill, written by a run of a conversation."""
+    """Publishes the next revision of a skill, written by a run of a conversation. The caller has locked its name."""
     mine = SkillRevision.principal_id == owner.principal_id
-    # Two conversations that publish one skill at once queue up here instead of failing on its number.
-    db.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(owner.principal_id + name, 0))))
     newest = select(func.coalesce(func.max(SkillRevision.revision), literal(0))).where(
         mine, SkillRevision.name == name
     )

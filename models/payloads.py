@@ -14,9 +14,10 @@ from typing import Any
 from models.errors import Invalid
 from models.ids import is_id
 from models.redaction import masked
-from models.rules import NAME_MAX, RUN_END_STATES
+from models.rules import MEMORY_MAX, NAME_MAX, RUN_END_STATES
 
 Payload = Mapping[str, Any]
+IDS_MAX = 1_000  # memories that one event names
 _SHA256 = re.compile(r"[0-9a-f]{64}").fullmatch
 
 
@@ -28,8 +29,8 @@ def check(field: str, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
     rule = CHECKS.get(kind)
     if rule is not None:
         rule(field, payload)
-    if kind in MASKED:
-        return {**payload, "text": masked(payload["text"])}
+    for name in MASKED.get(kind, ()):
+        payload = {**payload, name: masked(payload[name])}
     return payload
 
 
@@ -47,8 +48,8 @@ def _text(
 
 def _ids(field: str, payload: Payload, name: str) -> None:
     value = payload.get(name)
-    if not isinstance(value, list) or not all(is_id(item) for item in value):
-        raise Invalid(f"{field}.{name}", f"{name} must be a list of ids.")
+    if not isinstance(value, list) or len(value) > IDS_MAX or not all(is_id(item) for item in value):
+        raise Invalid(f"{field}.{name}", f"{name} must be a list of at most {IDS_MAX} ids.")
 
 
 def _present(field: str, payload: Payload, name: str) -> None:
@@ -77,6 +78,7 @@ def _tool_call(field: str, payload: Payload) -> None:
 
 def _tool_result(field: str, payload: Payload) -> None:
     _text(field, payload, "call_id", limit=NAME_MAX)
+    _text(field, payload, "name", limit=NAME_MAX, optional=True)
     _present(field, payload, "output")
     _text(field, payload, "status", limit=NAME_MAX)
 
@@ -113,17 +115,17 @@ def _recall(field: str, payload: Payload) -> None:
 
 
 def _formed(field: str, payload: Payload) -> None:
-    _text(field, payload, "text")
+    _text(field, payload, "text", limit=MEMORY_MAX)
     _text(field, payload, "workspace", limit=NAME_MAX, optional=True)
 
 
 def _rejected(field: str, payload: Payload) -> None:
-    _text(field, payload, "text")
-    _text(field, payload, "reason")
+    _text(field, payload, "text", limit=MEMORY_MAX)
+    _text(field, payload, "reason", limit=MEMORY_MAX)
 
 
 def _consolidated(field: str, payload: Payload) -> None:
-    _text(field, payload, "text")
+    _text(field, payload, "text", limit=MEMORY_MAX)
     _text(field, payload, "workspace", limit=NAME_MAX, optional=True)
     _ids(field, payload, "memory_ids")
     if not payload["memory_ids"]:
@@ -165,4 +167,4 @@ CHECKS: dict[str, Callable[[str, Payload], None]] = {
     "skill_published": _skill,
     "run_ended": _run_ended,
 }
-MASKED = ("memory_formed", "memory_rejected", "consolidated")
+MASKED = {"memory_formed": ("text",), "memory_rejected": ("text", "reason"), "consolidated": ("text",)}

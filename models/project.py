@@ -21,7 +21,7 @@ from models.bulk import Bulk, json_text
 from models.errors import Invalid
 from models.history import Approval, Checkpoint, Projection, RecallTrace, ToolInvocation
 from models.indexing import SAID, index
-from models.knowledge import KnowledgeDocument, publish_skill
+from models.knowledge import KnowledgeDocument, lock_skills, publish_skill
 from models.memories import (
     Consolidation,
     ConsolidationInput,
@@ -33,6 +33,8 @@ from models.memories import (
     make_workspaces,
 )
 from models.rules import WORKSPACE
+
+INPUTS_MAX = 10_000  # memories that one batch draws from
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ def _base(place: Place, event: Written) -> dict[str, Any]:
 
 
 _CHECKPOINTS = Bulk(Checkpoint, ["session_id", "seq", "run_id", "state", "created_at"])
+_INPUTS = Bulk(ConsolidationInput, ["memory_id", "session_id", "seq"])
 _TOOLS = Bulk(
     ToolInvocation,
     ["session_id", "call_id", "run_id", "name", "arguments", "output", "status", "created_at"],
@@ -212,6 +215,9 @@ def _rejections(db: Session, place: Place, events: Sequence[Written]) -> None:
 
 
 def _consolidations(db: Session, place: Place, events: Sequence[Written]) -> None:
+    if sum(len(event.payload["memory_ids"]) for event in events) > INPUTS_MAX:
+        # A batch holds the user's workspaces, and whoever else writes memories waits for it.
+        raise Invalid("events", f"A batch consolidates at most {INPUTS_MAX} memories; send several batches.")
     for event in events:
         inputs = list(dict.fromkeys(event.payload["memory_ids"]))
         formed = form(
@@ -229,8 +235,7 @@ def _consolidations(db: Session, place: Place, events: Sequence[Written]) -> Non
             raise Invalid(place.field(event, "memory_ids"), f"There is no memory {missing[0]}.")
         row = {**_base(place, event), "memory_id": formed.memory_id, "made": formed.made}
         db.execute(insert(Consolidation).values(row))
-        links = [{"memory_id": one, "session_id": place.session_id, "seq": event.seq} for one in inputs]
-        db.execute(insert(ConsolidationInput), links)
+        _INPUTS.write(db, [(one, place.session_id, event.seq) for one in inputs])
 
 
 def _artifacts(db: Session, place: Place, events: Sequence[Written]) -> None:
@@ -271,6 +276,7 @@ def _documents(db: Session, place: Place, events: Sequence[Written]) -> None:
 
 
 def _skills(db: Session, place: Place, events: Sequence[Written]) -> None:
+    lock_skills(db, place.owner, (event.payload["name"] for event in events))
     for event in events:
         name, body = event.payload["name"], event.payload["body"]
         publish_skill(db, place.owner, name, body, place.session_id, event.run_id, event.created_at)

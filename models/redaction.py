@@ -38,6 +38,15 @@ DETECTORS = (
     "telegram_token.TelegramBotTokenDetector",
     "twilio.TwilioKeyDetector",
 )
+# What detect-secrets has no detector for yet: the shapes that their makers publish for secret scanners.
+OURS = (
+    r"github_pat_[0-9A-Za-z_]{22,255}",  # GitHub, fine-grained personal access token
+    r"npm_[0-9A-Za-z]{36}",  # npm, granular access token
+    r"sk-ant-[0-9A-Za-z_-]{20,255}",  # Anthropic
+    r"hf_[0-9A-Za-z]{30,255}",  # Hugging Face
+    r"AIza[0-9A-Za-z_-]{35}",  # Google API key
+    r"allgone_[0-9A-Za-z_-]{40,255}",  # a token of this product
+)
 # A private key is found by its whole block, not by its first line as detect-secrets does.
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
@@ -86,6 +95,7 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
         module, kind = name.split(".")
         denylist = getattr(import_module(f"detect_secrets.plugins.{module}"), kind).denylist
         found.extend(re.compile(f"(?:{_bounded(one.pattern)}){_REST}", one.flags) for one in denylist)
+    found.extend(re.compile(pattern) for pattern in OURS)
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""A run's life: start, renew, end, expire (PRODUCT.md 3.1).
+"""A run's life: start, end, expire (PRODUCT.md 3.1); each append renews its lease (`models/append.py`).
 
 At most one run of a conversation is active, and only its worker writes. A run whose lease is over is dead, and
 whoever meets it first ends it as `expired` in its own transaction: start, delete, or upkeep. So a dead worker
@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 from models.errors import InvalidState, NotFound
 from models.history import Conversation, Run
 from models.ids import is_id, new_id
+from models.reading import MISSING_RUN
 from models.rules import LEASE_DEFAULT, lease_end, lease_over
 from models.versions import touch_list
 
@@ -74,16 +75,22 @@ def refuse_alive(db: Session, conversation: Conversation, now: datetime) -> Run 
     )
 
 
-def renew(db: Session, conversation: Conversation, run_id: str, now: datetime) -> None:
-    """Renews the active run's lease.
-
-    Raises NotFound for a run that is not this conversation's, InvalidState("run_ended") when it has ended or its
-    lease is over; `status` says how.
-    """
-    run = _active(db, conversation, run_id, now)
-    later = update(Run).where(Run.id == run_id).values(lease_expires_at=lease_end(now, run.lease_seconds))
-    db.connection().execute(later)  # past the ORM: each append does this
-    db.expire(run)
+def refuse_ended(run: Run, now: datetime) -> None:
+    """Raises InvalidState("run_ended") when the run has ended or its lease is over; `status` says how."""
+    if run.status != "running":
+        raise InvalidState(
+            "run_ended",
+            f"This run has ended: {run.status}. Nothing was written.",
+            run_id=run.id,
+            status=run.status,
+        )
+    if lease_over(now, run.lease_expires_at):
+        raise InvalidState(
+            "run_ended",
+            "This run's lease ran out, so it counts as expired. Nothing was written; start a new run.",
+            run_id=run.id,
+            status="expired",
+        )
 
 
 def end(db: Session, conversation: Conversation, run_id: str, status: str, now: datetime) -> None:
@@ -124,27 +131,9 @@ def request_cancel(db: Session, conversation: Conversation) -> str | None:
 
 
 def cancel(db: Session, conversation: Conversation, run_id: str, now: datetime) -> None:
-    """Like `request_cancel`, for one run by name. Raises as `renew` does."""
-    _active(db, conversation, run_id, now)
-    request_cancel(db, conversation)
-
-
-def _active(db: Session, conversation: Conversation, run_id: str, now: datetime) -> Run:
+    """Like `request_cancel`, for one run by name. Raises NotFound for another's, and as `refuse_ended` does."""
     run = db.get(Run, run_id, populate_existing=True) if is_id(run_id) else None
     if run is None or run.session_id != conversation.id:
-        raise NotFound("There is no such run. Its conversation may have been deleted.")
-    if run.status != "running":
-        raise InvalidState(
-            "run_ended",
-            f"This run has ended: {run.status}. Nothing was written.",
-            run_id=run_id,
-            status=run.status,
-        )
-    if lease_over(now, run.lease_expires_at):
-        raise InvalidState(
-            "run_ended",
-            "This run's lease ran out, so it counts as expired. Nothing was written; start a new run.",
-            run_id=run_id,
-            status="expired",
-        )
-    return run
+        raise NotFound(MISSING_RUN)
+    refuse_ended(run, now)
+    request_cancel(db, conversation)

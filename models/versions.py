@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from sqlalchemy.dialects.postgresql import Insert, insert
+from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from models.history import ListVersion
+# Text, so that a verb may carry it at the end of a statement of its own. Takes `principal_id`.
+RAISING = """
+INSERT INTO list_versions (principal_id, version) VALUES (:principal_id, 1)
+ON CONFLICT (principal_id) DO UPDATE SET version = list_versions.version + 1
+"""
+_RAISE = text(RAISING)
 
 
 def touch_list(db: Session, principal_id: str) -> None:
@@ -13,11 +18,5 @@ def touch_list(db: Session, principal_id: str) -> None:
 
     Called in the transaction of whatever a list shows: opening, each append, a run's start, a title, a deletion.
     """
-    db.execute(raising(principal_id))
-
-
-def raising(principal_id: str) -> Insert:
-    """The statement of `touch_list`, for a verb that carries it in one of its own."""
-    write = insert(ListVersion).values(principal_id=principal_id, version=1)
-    raised = ListVersion.version + 1
-    return write.on_conflict_do_update(index_elements=["principal_id"], set_={"version": raised})
+    db.flush()  # whatever still waits in the session takes its locks before this one
+    db.connection().execute(_RAISE, {"principal_id": principal_id})

@@ -33,7 +33,7 @@ def product_processes(settings: Settings) -> list[Command]:
     """Web, the two workers and the scheduler, in the order of their start; they end in the opposite one."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     web = ["-m", "gunicorn", "app:create_app()", "--bind", f"{host}:{settings.port}", "--no-control-socket"]
-    web += ["--worker-class", "gthread", "--workers", "2", "--threads", "16", "--graceful-timeout", "1"]
+    web += ["--workers", "2", "--threads", "16", "--graceful-timeout", "1"]
     told = {
         "ALLGONE_DATA_DIR": str(settings.data_dir),
         "HOST": settings.host,

@@ -7,7 +7,7 @@ import time
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from models import append, idempotency, indexing, runs, sign_ins
+from models import append, idempotency, indexing, runs, sign_ins, titles
 from models.accounts import Owner
 from models.base import database_time
 from models.errors import Refusal
@@ -46,7 +46,7 @@ def derive_titles() -> None:
     engine = in_this_process().engine
     while True:
         with Session(engine) as db, db.begin():
-            if not append.derive_titles(db):
+            if not titles.derive_titles(db):
                 return
 
 

@@ -20,6 +20,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 from werkzeug.serving import make_server
 
+from blueprints import attempts
 from models import accounts, migrations
 from models.settings import Settings, load
 from models.tables import metadata
@@ -57,6 +58,7 @@ def resources(settings: Settings) -> Iterator[Resources]:
     with held.engine.begin() as connection:
         connection.execute(text(f"TRUNCATE {tables}"))
     held.redis.flushall()
+    attempts.forget()
     make_store(held.engine, settings)
     yield held
     close(held)

@@ -56,7 +56,7 @@ class Served:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         command = [sys.executable, "-m", "gunicorn", "app:create_app()", "--bind", f"127.0.0.1:{self.port}"]
-        shape = ["--worker-class", "gthread", "--workers", "2", "--threads", "4", "--no-control-socket"]
+        shape = ["--workers", "2", "--threads", "4", "--no-control-socket"]
         with (self.folder / "gunicorn.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, *shape], cwd=ROOT, env=self._environment(), stdout=log, stderr=log

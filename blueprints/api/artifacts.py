@@ -14,8 +14,8 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from werkzeug.http import parse_range_header
 
 from blueprints.api import views, wire
-from blueprints.api.body import CUT_OFF, check_whole, cut_off
-from blueprints.api.contract import Asked, operation
+from blueprints.api.body import CUT_OFF, check_whole, cut_off, refuse_encoded
+from blueprints.api.contract import Asked, IdGiven, operation
 from blueprints.database import resources, transaction
 from blueprints.errors import problem
 from models import listing
@@ -38,7 +38,7 @@ MISSING = "There is no such artifact. Its conversation may have been deleted."
 
 class ArtifactNamed(Asked):
     name: Annotated[str, Field(min_length=1, max_length=NAME_MAX)] = "artifact"
-    run_id: str | None = Field(None, description="The active run that made it.")
+    run_id: IdGiven | None = Field(None, description="The active run that made it.")
 
 
 @operation(
@@ -53,6 +53,7 @@ class ArtifactNamed(Asked):
 )
 def create_artifact(owner: Owner, session_id: str, query: ArtifactNamed) -> Response:
     """Store the body's bytes under `name`; an upload that dies, or races a deletion, leaves nothing behind."""
+    refuse_encoded()
     if not query.name.strip():
         raise Invalid("name", "name must not be blank.")
     with transaction() as db:

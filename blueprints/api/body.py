@@ -11,12 +11,12 @@ import json
 import math
 from typing import Any, NoReturn
 
-from flask import request
+from flask import g, request
 from gunicorn.http.errors import ParseException
-from werkzeug.exceptions import ClientDisconnected, UnsupportedMediaType
+from werkzeug.exceptions import ClientDisconnected, RequestEntityTooLarge, UnsupportedMediaType
 
-from models.append import refuse_unstorable
 from models.errors import Invalid
+from models.storable import refuse_unstorable
 
 # What reading a body raises when it ends too early, or when its chunks are none (the web server's own words).
 CUT_OFF = (ClientDisconnected, OSError, ParseException)
@@ -32,12 +32,18 @@ class _Twice(ValueError):
         self.name = name
 
 
-def json_body() -> Any:
-    """The request's body as JSON; `{}` when there is none. Raises Invalid, or Werkzeug's 413 and 415."""
+def json_body(limit: int | None) -> Any:
+    """The request's body as JSON; `{}` when there is none. Raises Invalid, or Werkzeug's 413 and 415.
+
+    `limit` is in bytes; the request's own bound must lie above it.
+    """
+    refuse_encoded()
     try:
         raw = request.get_data(cache=False)
     except CUT_OFF:
         raise cut_off() from None
+    if limit is not None and len(raw) > limit:
+        raise RequestEntityTooLarge
     check_whole(len(raw))
     if not raw:
         return {}
@@ -62,11 +68,18 @@ def json_body() -> Any:
     return value
 
 
+def refuse_encoded() -> None:
+    """Raises Werkzeug's 415 for a compressed body, which would be taken for what it is not."""
+    if request.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
+        raise UnsupportedMediaType
+
+
 def check_whole(read: int) -> None:
     """Raises Invalid when fewer bytes came than were announced, which gunicorn passes over in silence."""
     announced = request.content_length
     if announced is not None and read < announced:
         raise cut_off()
+    g.body_read = True
 
 
 def cut_off() -> Invalid:
@@ -77,8 +90,8 @@ def cut_off() -> Invalid:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise _Twice(next(name for name in names if names.count(name) > 1))
+        seen: set[str] = set()
+        raise _Twice(next(name for name, _ in pairs if name in seen or seen.add(name)))  # type: ignore[func-returns-value]
     return made
 
 

@@ -10,16 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 
 from flask import Blueprint, Response, request
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from blueprints import access
 from blueprints.api.body import json_body
-from models.append import refuse_unstorable
 from models.errors import Invalid
+from models.storable import refuse_unstorable
+
+IdGiven = Annotated[str, AfterValidator(str.lower)]
+"""An id in a body or query, printed in capitals or not, as in a path."""
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -107,13 +110,14 @@ def operation(
 def serve(declared: Operation, **path: str) -> Response:
     """One request of an operation: who asks, what is asked, the answer. Raises Refusal."""
     owner = access.bearer(declared.scope)
-    request.max_content_length = declared.body_max
+    # One more than may be, so that a body without a Content-Length that goes on is told from one that ends.
+    request.max_content_length = declared.body_max and declared.body_max + 1
     # Some clients print ids in capitals; a 404 would make their mirrors prune what is there.
     given: dict[str, Any] = {name: value.lower() for name, value in path.items()}
     if declared.query is not None:
         given["query"] = _query(declared.query)
     if isinstance(declared.body, type):
-        given["body"] = _validated(declared.body, json_body())
+        given["body"] = _validated(declared.body, json_body(declared.body_max))
     return declared.view(owner, **given)
 
 

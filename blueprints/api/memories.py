@@ -9,7 +9,7 @@ from pydantic import Field
 from sqlalchemy.orm import Session
 
 from blueprints.api import views, wire
-from blueprints.api.contract import Asked, Given, operation
+from blueprints.api.contract import Asked, Given, IdGiven, operation
 from blueprints.api.sessions import Cursor, Limit
 from blueprints.database import transaction
 from models import memories, reading
@@ -18,9 +18,8 @@ from models.append import lock_conversation
 from models.base import database_time
 from models.errors import Invalid, NotFound
 from models.redaction import masked
-from models.rules import NAME_MAX, PAGE_DEFAULT, WORKSPACE
+from models.rules import MEMORY_MAX, NAME_MAX, PAGE_DEFAULT, WORKSPACE
 
-TEXT_MAX = 100_000  # characters of a memory
 Name = Annotated[str, Field(min_length=1, max_length=NAME_MAX)]
 
 
@@ -31,12 +30,14 @@ class MemoriesAsked(Asked):
 
 
 class NewMemory(Given):
-    text: Annotated[str, Field(min_length=1, max_length=TEXT_MAX)]
+    text: Annotated[str, Field(min_length=1, max_length=MEMORY_MAX)]
     workspace: Name = WORKSPACE
-    session_id: str | None = Field(
+    session_id: IdGiven | None = Field(
         None, description="The conversation that formed it: it goes when that one goes."
     )
-    run_id: str | None = Field(None, description="The run that formed it; it names the conversation as well.")
+    run_id: IdGiven | None = Field(
+        None, description="The run that formed it; it names the conversation as well."
+    )
     source: Name = "api"
 
 
@@ -81,7 +82,7 @@ def create_memory(owner: Owner, body: NewMemory) -> Response:
             owner,
             text,
             body.workspace,
-            source=body.source,
+            source=masked(body.source),
             now=database_time(db),
             session_id=session_id,
             run_id=body.run_id,

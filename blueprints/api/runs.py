@@ -8,13 +8,13 @@ from flask import Response
 from pydantic import BeforeValidator, Field
 
 from blueprints.api import views, wire
-from blueprints.api.contract import Given, operation
+from blueprints.api.contract import Given, IdGiven, operation
 from blueprints.database import resources, transaction
 from models import reading, runs
 from models.accounts import Owner
 from models.append import BATCH_MAX, Draft, append, lock_conversation
 from models.base import database_time
-from models.errors import Invalid, NotFound
+from models.errors import Invalid, NotFound, Refusal, TooLarge
 from models.rules import LEASE_DEFAULT, LEASE_MAX, LEASE_MIN, NAME_MAX
 from tasks.news import tell
 
@@ -45,7 +45,7 @@ class NewRun(Given):
 class NewEvent(Given):
     type: Annotated[str, Field(min_length=1, max_length=NAME_MAX)]
     payload: dict[str, Any]
-    parent_id: str | None = Field(None, description="Set on a nested event, such as a sub-agent's.")
+    parent_id: IdGiven | None = Field(None, description="Set on a nested event, such as a sub-agent's.")
 
 
 class Batch(Given):
@@ -71,10 +71,21 @@ def start_run(owner: Owner, session_id: str, body: NewRun) -> Response:
         conversation = lock_conversation(db, owner, session_id)
         run = runs.start(db, conversation, database_time(db), body.lease_s)
         message = Draft("user_message", {"content": body.message.content})
-        append(db, owner, session_id, [message], run_id=run.id)
+        try:
+            append(db, owner, session_id, [message], run_id=run.id)
+        except (Invalid, TooLarge) as refusal:
+            raise _as_sent(refusal) from None
         view = views.run(run)
     tell(resources(), session_id)
     return wire.answered(view, 201)
+
+
+def _as_sent(refusal: Invalid | TooLarge) -> Refusal:
+    """The refusal of the event that a message becomes, naming what the caller sent."""
+    ours, theirs = "events[0].payload", "message"
+    field = str(refusal.details.get("field", "")).replace(ours, theirs)
+    detail = refusal.detail.replace(ours, theirs)
+    return Invalid(field, detail) if isinstance(refusal, Invalid) else TooLarge(detail, field=field)
 
 
 @operation(

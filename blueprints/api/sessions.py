@@ -12,7 +12,7 @@ from blueprints.api.contract import WHOLE, Asked, Given, operation
 from blueprints.database import reading, resources, transaction
 from models import idempotency, listing
 from models.accounts import Owner
-from models.errors import Invalid
+from models.errors import Invalid, NotFound
 from models.rules import PAGE_DEFAULT, PAGE_MAX
 from tasks.deletion import delete_now
 
@@ -47,7 +47,10 @@ def create_session(owner: Owner, body: NewSession) -> Response:
         raise Invalid("Idempotency-Key", f"Idempotency-Key has 1 to {KEY_MAX} printable characters.")
     with transaction() as db:
         session_id = idempotency.create(db, owner, key)
-        entry = listing.find(db, owner, session_id)
+        try:
+            entry = listing.find(db, owner, session_id)
+        except NotFound:  # deleted since the key was looked up
+            raise idempotency.deleted() from None
     return wire.answered(wire.session_view(entry), 201)
 
 

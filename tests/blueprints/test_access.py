@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from blueprints.access import cookie_settings
+from models.accounts import Token
 from models.base import database_time
 from models.sign_ins import SignIn
 from tasks.resources import Resources
 from tests.cast import Cast, Player
-from tests.models.graph import count
+from tests.models.graph import count, rows
 
 SignInAs = Callable[[FlaskClient, Player], None]
 
@@ -145,3 +146,40 @@ def test_every_answer_is_strict_about_what_a_browser_may_do(client: FlaskClient,
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Referrer-Policy"] == "same-origin"
     assert headers["Cache-Control"] == "no-store"
+
+
+def test_a_tokens_last_use_is_noted_to_the_minute_and_reading_it_waits_for_nobody(
+    client: FlaskClient, alice: Player, resources: Resources
+) -> None:
+    used = alice.token("session.read")
+    alice.token("session.read")  # never used
+
+    def noted() -> list[tuple[datetime | None]]:
+        return rows(resources, "SELECT last_used_at FROM tokens ORDER BY id")
+
+    assert noted() == [(None,), (None,)]
+    assert client.get("/v1/sessions", headers=used).status_code == 200
+    ((first,), (never,)) = noted()
+    assert never is None
+    assert first is not None
+    assert client.get("/v1/sessions", headers=used).status_code == 200
+    assert noted() == [(first,), (None,)]  # within the minute nothing is written
+    with Session(resources.engine) as holder:
+        earlier = update(Token).where(Token.last_used_at.is_not(None))
+        holder.execute(earlier.values(last_used_at=first - timedelta(minutes=5)))
+        holder.commit()
+        holder.execute(select(Token).with_for_update())
+        assert client.get("/v1/sessions", headers=used).status_code == 200  # somebody else holds the row
+        holder.rollback()
+    assert client.get("/v1/sessions", headers=used).status_code == 200
+    ((again,), _) = noted()
+    assert again is not None
+    assert again >= first
+
+
+def test_a_refused_token_is_not_used(client: FlaskClient, alice: Player, resources: Resources) -> None:
+    narrow = alice.token("memory.read")
+    with Session(resources.engine) as db, db.begin():
+        db.execute(update(Token).values(expires_at=database_time(db)))
+    assert client.get("/v1/sessions", headers=narrow).status_code == 401
+    assert rows(resources, "SELECT last_used_at FROM tokens") == [(None,)]

@@ -7,6 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from sqlalchemy import text
+
+from tasks.resources import Resources
+
 
 def at_once(acts: Sequence[Callable[[], Any]]) -> list[Any]:
     """Runs all at the same moment; what each returned, or the exception it raised, in their order."""
@@ -41,3 +45,10 @@ def wait_for(condition: Callable[[], bool], seconds: float = 20) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.01)
+
+
+def blocked(resources: Resources) -> bool:
+    """Whether somebody waits for a lock of the database."""
+    with resources.engine.connect() as connection:
+        waiting = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+        return bool(connection.execute(waiting).scalar_one())

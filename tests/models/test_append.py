@@ -1,25 +1,28 @@
-"""The one verb that appends: dense numbers, whole batches, titles and activity (PRODUCT.md 3.2, 3.3)."""
+"""The one verb that appends: dense numbers, whole batches, activity, and the run that writes (PRODUCT.md 3.1, 3.2)."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import select, text, update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from models import append as appending
 from models import listing
-from models.append import BATCH_MAX, PAYLOAD_MAX, Draft, append, derive_titles, open_conversation
+from models.append import BATCH_MAX, PAYLOAD_MAX, Draft, append, lock_conversation, open_conversation
 from models.base import database_time
 from models.errors import Invalid, InvalidState, NotFound, TooLarge
 from models.history import Conversation, Event, Run
 from models.ids import new_id
+from models.runs import end
+from models.storable import DEEP
 from tasks.resources import Resources
 from tests.cast import Cast, Player
 from tests.models.graph import count, dump, rows
+from tests.models.racing import at_once, blocked, wait_for
 
 
 def said(value: Any, **more: Any) -> Draft:
@@ -139,7 +142,7 @@ def test_one_bad_event_refuses_the_whole_batch_and_is_named(
 
 
 def test_numbers_and_depths_that_can_be_stored_are(resources: Resources, alice: Player) -> None:
-    payload = {"n": [2**63 - 1, -(2**63), 2**64 - 1, 1e308, 0.1], "deep": nested(200), "": "empty name"}
+    payload = {"n": [2**63 - 1, -(2**63), 2**64 - 1, 1e308, 0.1], "deep": nested(DEEP - 1), "": "empty name"}
     session_id = alice.converse()
     alice.say(session_id, Draft("note", payload))
     assert rows(resources, "SELECT payload FROM events")[0][0] == payload
@@ -228,121 +231,6 @@ def test_opening_a_conversation_twice_with_one_id_is_refused_by_the_database(
     assert dump(resources) == unchanged
 
 
-# -- titles (FAULTS.md S72 to S74) ---------------------------------------------------------------------------
-
-
-def test_a_title_is_set_in_the_transaction_of_the_first_message(resources: Resources, alice: Player) -> None:
-    session_id = alice.converse()
-    assert title(resources, alice, session_id) == ""
-    with Session(resources.engine) as db, db.begin():
-        append(db, alice.owner, session_id, [said("  Hello\n there ")])
-        assert listing.find(db, alice.owner, session_id).title == "Hello there"
-        db.rollback()
-    assert title(resources, alice, session_id) == ""
-    alice.say(
-        session_id,
-        Draft("note", {}),
-        Draft("assistant_message", {"content": "no"}),
-        said("Yes"),
-        said("late"),
-    )
-    assert title(resources, alice, session_id) == "Yes"
-
-
-def test_a_title_is_never_set_twice(resources: Resources, alice: Player) -> None:
-    session_id = alice.converse("First")
-    for number in range(100):
-        alice.say(session_id, said(f"Later {number}"))
-    with Session(resources.engine) as db, db.begin():
-        assert derive_titles(db) == 0
-    assert title(resources, alice, session_id) == "First"
-
-
-TITLES: list[tuple[list[Draft], str]] = [
-    ([said("nested", parent_id=new_id()), said("top")], "top"),
-    (
-        [said([{"type": "image", "data": "data:image/png;base64,AAAA"}, {"type": "text", "text": "look"}])],
-        "look",
-    ),
-    ([said([{"type": "image", "data": "x"}]), said("second message")], ""),
-    ([said(""), said("second message")], ""),
-    ([said(" \u202e\u200b"), said("second message")], ""),
-    (
-        [Draft("tool_call", {"call_id": "c", "name": "n", "arguments": {}}), said("after tools")],
-        "after tools",
-    ),
-    ([said("x" * 63 + "😀😀")], "x" * 63 + "😀"),
-    ([said("\u202egnp.exe <b>")], "gnp.exe <b>"),
-    ([said([])], ""),
-]
-
-
-@pytest.mark.parametrize(("drafts", "wanted"), TITLES)
-def test_titles_come_from_the_first_top_level_message_and_derived_ones_are_the_same(
-    resources: Resources, alice: Player, drafts: list[Draft], wanted: str
-) -> None:
-    at_once, one_by_one, older = alice.converse(), alice.converse(), alice.converse()
-    alice.say(at_once, *drafts)
-    for draft in drafts:
-        alice.say(one_by_one, draft)
-    alice.say(older, *drafts)
-    predate(resources, older)
-    with Session(resources.engine) as db, db.begin():
-        assert derive_titles(db) == 1
-    assert [title(resources, alice, one) for one in (at_once, one_by_one, older)] == [wanted] * 3
-    settled = rows(resources, "SELECT count(*) FROM sessions WHERE title IS NULL")
-    assert settled == [(0,)]
-
-
-def test_an_older_conversation_that_goes_on_takes_the_title_of_its_first_message(
-    resources: Resources, alice: Player
-) -> None:
-    session_id = alice.converse("First", "answer")
-    predate(resources, session_id)
-    alice.say(session_id, said("Second"))
-    assert title(resources, alice, session_id) == "First"
-
-
-def test_deriving_titles_moves_no_order_and_tells_the_lists_that_show_them(
-    resources: Resources, cast: Cast, db: Session
-) -> None:
-    for player in (cast.alice, cast.bob):
-        player.converse("First")
-        player.converse()
-    cast.mallory.converse("Stranger")
-    with resources.engine.begin() as connection:
-        mine = (cast.alice.id, cast.bob.id)
-        connection.execute(update(Conversation).where(Conversation.principal_id.in_(mine)).values(title=None))
-    times = rows(resources, "SELECT id, updated_at FROM sessions ORDER BY id")
-    players = (cast.alice, cast.bob, cast.mallory)
-    before = [listing.version(db, player.owner) for player in players]
-    db.rollback()
-    with Session(resources.engine) as session, session.begin():
-        assert derive_titles(session) == 2
-    assert rows(resources, "SELECT id, updated_at FROM sessions ORDER BY id") == times
-    after = [listing.version(db, player.owner) for player in players]
-    assert after == [before[0] + 1, before[1] + 1, before[2]]
-
-
-def test_two_that_derive_titles_share_the_work(resources: Resources, alice: Player) -> None:
-    ids = [alice.converse(f"Title {number}") for number in range(6)]
-    predate(resources, *ids)
-    with Session(resources.engine) as one, Session(resources.engine) as other:
-        assert derive_titles(one, limit=4) == 4
-        other.execute(text("SET LOCAL lock_timeout = '2s'"))
-        mine = select(Conversation.id).where(Conversation.title.is_(None)).with_for_update(skip_locked=True)
-        assert len(other.scalars(mine).all()) == 2
-        other.rollback()
-        one.commit()
-        assert derive_titles(other) == 2
-        other.commit()
-
-
-def predate(resources: Resources, *ids: str) -> None:
-    with resources.engine.begin() as connection:
-        connection.execute(update(Conversation).where(Conversation.id.in_(ids)).values(title=None))
-
-
 # -- runs ----------------------------------------------------------------------------------------------------
 
 
@@ -423,8 +311,41 @@ def test_run_ended_is_the_last_event_of_its_batch_and_a_runs_own(resources: Reso
     assert count(resources, "events") == 1
 
 
-def test_what_cannot_be_stored_is_named_by_its_place() -> None:
-    appending.refuse_unstorable("f", {"a": [1, None, {"b": "fine"}]})
-    with pytest.raises(Invalid) as refusal:
-        appending.refuse_unstorable("f", {"a": ["x", {"b": "\0"}]})
-    assert refusal.value.details == {"field": "f.a[1].b"}
+def test_a_worker_that_waited_while_its_run_was_ended_writes_nothing(
+    resources: Resources, alice: Player, db: Session
+) -> None:
+    """The lock must show the run as it is after the wait, not as it was before."""
+    session_id = alice.converse("go")
+    run_id = alice.start_run(session_id)
+    conversation = lock_conversation(db, alice.owner, session_id)
+    end(db, conversation, run_id, "expired", database_time(db))  # not committed yet
+    (outcome,) = waiting(resources, db, lambda: alice.say(session_id, Draft("note", {}), run_id=run_id))
+    assert isinstance(outcome, InvalidState)
+    assert outcome.details["status"] == "expired"
+    assert count(resources, "events") == 1
+    ended = rows(resources, "SELECT status, lease_expires_at > ended_at FROM runs")
+    assert ended == [("expired", True)]
+
+
+def test_appends_that_wait_for_each_other_go_on_from_the_last_number(
+    resources: Resources, alice: Player, db: Session
+) -> None:
+    session_id = alice.converse("go")
+    run_id = alice.start_run(session_id)
+    append(db, alice.owner, session_id, [Draft("note", {})] * 3, run_id=run_id)  # not committed yet
+    (written,) = waiting(resources, db, lambda: alice.say(session_id, Draft("note", {}), run_id=run_id))
+    stored = rows(resources, "SELECT seq, id, created_at FROM events ORDER BY seq")
+    assert [row[0] for row in stored] == [1, 2, 3, 4, 5]
+    assert written == [stored[-1][1]]
+    assert [row[2] for row in stored] == sorted(row[2] for row in stored)
+
+
+def waiting(resources: Resources, db: Session, act: Callable[[], Any]) -> list[Any]:
+    """What `act` returned or raised, which waits for a lock of `db` and goes on when `db` commits."""
+    outcomes: list[Any] = []
+    thread = threading.Thread(target=lambda: outcomes.extend(at_once([act])))
+    thread.start()
+    wait_for(lambda: blocked(resources))
+    db.commit()
+    thread.join(30)
+    return outcomes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from uuid import UUID
 
@@ -41,6 +42,32 @@ def test_fresh_ids_differ_and_hold_the_present() -> None:
     after = time.time_ns() // 1_000_000
     assert len(set(made)) == len(made)
     assert all(before <= UUID(one).int >> 80 <= after for one in made)
+
+
+def test_ids_of_one_process_sort_as_they_were_made_also_between_threads() -> None:
+    made: list[str] = []
+    giving = threading.Lock()
+
+    def make() -> None:
+        for _ in range(2_000):
+            with giving:
+                made.append(new_id())
+
+    threads = [threading.Thread(target=make) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(made) == 8_000
+    assert made == sorted(made)
+
+
+def test_a_clock_that_is_set_back_makes_no_id_below_an_earlier_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = new_id()
+    monkeypatch.setattr("models.ids.time.time_ns", lambda: 0)
+    assert [first, *sorted(later := [new_id() for _ in range(10)])] == [first, *later]
+    assert later[0] > first
+    assert len({one[24:] for one in later}) == 10  # the chance in each is its own
 
 
 @pytest.mark.parametrize(

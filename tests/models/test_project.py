@@ -242,3 +242,20 @@ def test_workspaces_made_by_several_at_once_are_made_once(resources: Resources, 
         names = [f"w{number}-{letter}" for letter in "abc"]
         all_well(at_once([form(alice.converse(), names), form(alice.converse(), names[::-1])]))
     assert count(resources, "workspaces") == count(resources, "memories") == 30
+
+
+def test_skills_published_in_opposite_orders_wait_for_each_other_and_never_deadlock(
+    resources: Resources, alice: Player
+) -> None:
+    names = [f"skill {number}" for number in range(30)]
+
+    def publish(session_id: str, ordered: Sequence[str]) -> Callable[[], object]:
+        drafts = [Draft("skill_published", {"name": name, "body": "how"}) for name in ordered]
+        return lambda: alice.say(session_id, *drafts)
+
+    acts = [publish(alice.converse(), names if number % 2 else names[::-1]) for number in range(8)]
+    all_well(at_once(acts))
+    per_skill = rows(
+        resources, "SELECT name, array_agg(revision ORDER BY revision) FROM skill_revisions GROUP BY name"
+    )
+    assert dict(per_skill) == {name: list(range(1, 9)) for name in names}

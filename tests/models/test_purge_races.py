@@ -22,7 +22,7 @@ from models.runs import start
 from tasks.resources import Resources
 from tests.cast import Cast, Player
 from tests.models.graph import count, held_texts, memory_id, rows, traces
-from tests.models.racing import all_well, at_once, wait_for
+from tests.models.racing import all_well, at_once, blocked, wait_for
 
 ROUNDS = 100
 Act = Callable[[Session, Owner, str], Any]
@@ -153,11 +153,6 @@ def consolidate(db: Session, owner: Owner, session_id: str) -> Any:
         return append(db, owner, session_id, [Draft("consolidated", payload)])
     except Invalid as refusal:  # it went since we looked
         raise NotFound(refusal.detail) from None
-
-
-def blocked(resources: Resources) -> bool:
-    """Whether somebody waits for a lock."""
-    return bool(rows(resources, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")[0][0])
 
 
 def test_a_memory_formed_while_its_key_is_being_deleted_is_made_again_past_the_deletion(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import unicodedata
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Literal
+from unicodedata import normalize
 
 import pytest
 import regex
@@ -211,3 +213,35 @@ def test_at_equal_times_the_deletion_wins() -> None:
     assert rules.dominates(NOW, NOW)
     assert rules.dominates(NOW + TICK, NOW)
     assert not rules.dominates(NOW, NOW + TICK)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" + "\u0301\u0316" * 500_000,
+        "\u0301\u0316" * 500_000,
+        "\u200b" * 1_000_000,
+        " \n" * 500_000,
+        "a " * 500_000,
+    ],
+    ids=["marks on a letter", "marks alone", "nothing to be seen", "blanks", "letters"],
+)
+def test_no_more_of_a_long_text_is_normalized_than_a_title_needs(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """Normalizing 600 kB of combining marks took half a minute, and the process with it."""
+    normalized: list[str] = []
+
+    def spy(form: Literal["NFC"], given: str) -> str:
+        normalized.append(given)
+        return normalize(form, given)
+
+    monkeypatch.setattr(rules.unicodedata, "normalize", spy)
+    assert len(title_of(text)) <= rules.TITLE_LENGTH
+    (given,) = normalized
+    assert sum(unicodedata.combining(character) > 0 for character in given) <= 1_024
+
+
+def test_what_is_not_seen_does_not_use_a_title_up() -> None:
+    assert title_of("\u200b" * 5_000 + " \0" * 5_000 + "Hello" + "\t" * 5_000 + "there") == "Hello there"
+    assert title_of(" ".join("word" for _ in range(5_000))) == " ".join(["word"] * 13)[:64]

@@ -82,7 +82,7 @@ def test_titles_of_before_the_title_are_settled_all_of_them(
         player.converse()
     with resources.engine.begin() as connection:
         connection.execute(update(Conversation).values(title=None))
-    monkeypatch.setattr(upkeep.append, "derive_titles", partial(upkeep.append.derive_titles, limit=3))
+    monkeypatch.setattr(upkeep.titles, "derive_titles", partial(upkeep.titles.derive_titles, limit=3))
     all_well(at_once([upkeep.derive_titles] * 2))
     upkeep.derive_titles()
     found = rows(resources, "SELECT title, count(*) FROM sessions GROUP BY title ORDER BY title")

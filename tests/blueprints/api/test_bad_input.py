@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import statistics
@@ -136,6 +137,8 @@ RAW = [
     (b"{}", "text/plain", 415),
     (b"a=1", "application/x-www-form-urlencoded", 415),
     (b"{}", "", 415),
+    (b'{"k' + b"k" * 20_000 + b'":[' + b"1," * 100_000 + b'1],"e":"\\u0041"}', "application/json", 400),
+    (b"{" + b",".join(b'"%d":1' % n for n in range(80_000)) + b',"79999":1}', "application/json", 400),
     (b"{" + b" " * (17 * 1024 * 1024) + b"}", "application/json", 413),
 ]
 
@@ -169,6 +172,13 @@ DECISION, MEMORIES = "POST /v1/approvals/{approval_id}/decision", "POST /v1/memo
 DEEP: Any = {"a": 1}
 for _ in range(600):
     DEEP = {"a": DEEP}
+LEVELS: list[Any] = ["bottom"]
+for _ in range(300):
+    LEVELS.append([LEVELS[-1]])
+
+
+RESULT = {"call_id": "c", "output": 1, "status": "ok"}
+MANY = [new_id() for _ in range(1_001)]
 
 
 def one(**event: Any) -> dict[str, Any]:
@@ -181,7 +191,9 @@ VALUES: list[tuple[str, Any, str | None]] = [
     (RUNS, {"message": {}}, "message.content"),
     (RUNS, {"message": {"content": 7}}, None),
     (RUNS, {"message": {"content": ["text"]}}, None),
-    (RUNS, {"message": {"content": [{"text": "no type"}]}}, "events[0].payload.content[0]"),
+    (RUNS, {"message": {"content": [{"text": "no type"}]}}, "message.content[0]"),
+    (RUNS, {"message": {"content": [{"type": "x", "n": 2**70}]}}, "message"),
+    (RUNS, {"message": {"content": [{"type": "x", "a": LEVELS[99]}]}}, "message"),
     (RUNS, {"message": {"content": [{"type": "text", "text": "ok", "more": DEEP}]}}, None),
     (RUNS, {"message": {"content": "a\0b"}}, "message.content"),
     (RUNS, {"message": {"content": "a\ud800b"}}, "message.content"),
@@ -205,6 +217,21 @@ VALUES: list[tuple[str, Any, str | None]] = [
     (EVENTS, one(type="note", payload={"a": ["\0"]}), "events[0].payload.a[0]"),
     (EVENTS, one(type="note", payload={"n": 2**70}), "events[0].payload"),
     (EVENTS, one(type="note", payload=DEEP), "events[0].payload"),
+    *(
+        (EVENTS, one(type="note", payload={"a": LEVELS[n]}), "events[0].payload")
+        for n in (100, 251, 253, 254)
+    ),
+    (EVENTS, one(type="tool_result", payload={**RESULT, "name": {"a": 1}}), "events[0].payload.name"),
+    (EVENTS, one(type="tool_result", payload={**RESULT, "name": ["a", "b"]}), "events[0].payload.name"),
+    (EVENTS, one(type="tool_result", payload={**RESULT, "name": 5}), "events[0].payload.name"),
+    (EVENTS, one(type="tool_result", payload={**RESULT, "name": "n" * 201}), "events[0].payload.name"),
+    (EVENTS, one(type="memory_formed", payload={"text": "x" * 100_001}), "events[0].payload.text"),
+    (EVENTS, one(type="recall", payload={"query": "x", "memory_ids": MANY}), "events[0].payload.memory_ids"),
+    (
+        EVENTS,
+        {"events": [{"type": "consolidated", "payload": {"text": "x", "memory_ids": MANY[:1_000]}}] * 11},
+        "events",
+    ),
     (EVENTS, one(type="artifact_created", payload={}), "events[0].type"),
     (EVENTS, one(type="approval_decided", payload={}), "events[0].type"),
     (EVENTS, one(type="session_deleted", payload={}), "events[0].type"),
@@ -309,3 +336,54 @@ def test_a_cursor_of_somebody_or_something_else_is_invalid_and_never_page_one(
         own.append(f"{path}?cursor={page['next_cursor']}")
     for address in own:
         refused(client.get(address, headers=token), 400, "invalid_cursor")
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("route", WITH_JSON)
+@pytest.mark.parametrize("tail", [b"garbage", b""])
+def test_a_body_in_chunks_is_bounded_as_one_with_a_length_is(
+    story: Story, client: FlaskClient, route: str, tail: bytes
+) -> None:
+    """It was read up to the bound, and what had come till then was taken for the whole."""
+    call, token = story.calls[route], story.player.token()
+    body = json.dumps(call.body or {}).encode() + b" " * (17 * 1024 * 1024) + tail
+    answer = client.open(
+        call.path,
+        method=call.method,
+        input_stream=io.BytesIO(body),
+        content_type="application/json",
+        headers={**token, "Transfer-Encoding": "chunked"},
+        environ_overrides={"wsgi.input_terminated": True},
+    )
+    refused(answer, 413, "too_large")
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_a_compressed_body_is_not_taken_for_a_plain_one(story: Story, client: FlaskClient) -> None:
+    token = {**story.player.token(), "Content-Encoding": "gzip"}
+    path = f"/v1/sessions/{story.ids['session_id']}/artifacts"
+    refused(client.post("/v1/sessions", json={}, headers=token), 415, "invalid")
+    refused(client.post(path, data=b"bytes", headers=token), 415, "invalid")
+
+
+def test_an_id_in_capitals_is_the_same_id_in_a_body(story: Story, client: FlaskClient) -> None:
+    token, session_id = story.player.token(), story.ids["session_id"]
+    answer = client.post(
+        "/v1/memories", json={"text": "here", "session_id": session_id.upper()}, headers=token
+    )
+    assert answer.status_code == 201
+    assert answer.json is not None
+    assert answer.json["session_id"] == session_id
+
+
+def test_the_place_of_a_fault_is_shortened_in_its_error(story: Story, client: FlaskClient) -> None:
+    body = {"k" * 900_000: {"a": "\0"}}
+    answer = client.post("/v1/sessions", json=body, headers=story.player.token())
+    assert answer.status_code == 400
+    assert len(answer.data) < 2_000
+
+
+def test_blanks_between_bearer_and_its_token_do_not_matter(client: FlaskClient, alice: Player) -> None:
+    token = alice.token()["Authorization"].removeprefix("Bearer ")
+    for spelled in (f"Bearer   {token}", f"bearer {token} ", f"BEARER {token}"):
+        assert client.get("/v1/sessions", headers={"Authorization": spelled}).status_code == 200
