@@ -1,9 +1,8 @@
-"""A conversation's files, the run that can be stopped, and its deletion as a browser asks for it.
+"""The run of a conversation that can be stopped, and its deletion as a browser asks for it.
 
 | route | answers |
 |---|---|
 | `GET /conversations/<id>/standing` | 204 while it is there, else the notice that takes its place in an open page |
-| `GET /conversations/<id>/artifacts/<artifact_id>` | the bytes, as attachment |
 | `GET /conversations/<id>/delete` | what goes, and the question; `?seen=` 204 while nothing changed |
 | `POST /conversations/<id>/delete` | Delete Everywhere: 200 and the event `allgone:deleted`, or 409 and the question |
 | `POST /conversations/<id>/stop` | asks the active run to end, and the question again |
@@ -13,35 +12,28 @@ htmx gets a part, a browser without scripts a whole page, from the same route by
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from typing import Any
-from urllib.parse import quote
 
 import orjson
 from flask import Blueprint, Response, make_response, redirect, render_template, request, url_for
 from sqlalchemy.orm import Session
-from werkzeug.http import dump_options_header
 from werkzeug.wrappers import Response as BaseResponse
 
 from blueprints import access, days
 from blueprints.database import reading, resources, transaction
-from blueprints.errors import answer
 from blueprints.gone import deleted_at_of, gone_page
 from blueprints.sidebar import VERSION
-from models import listing, purge, runs, transcript
+from models import listing, purge, runs
 from models.accounts import Owner
 from models.append import lock_conversation
-from models.bytestore import Missing, StoreFault
 from models.errors import InvalidState, NotFound
-from models.ids import is_id
 from tasks.deletion import delete_now
 from tasks.news import tell
 
 conversation = Blueprint("conversation", __name__, url_prefix="/conversations/<session_id>")
 
 SIZES = ("bytes", "kB", "MB", "GB")
-_media_type = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}", re.IGNORECASE)
 
 
 @conversation.get("/standing")
@@ -57,32 +49,6 @@ def standing(session_id: str) -> Response:
                 render_template("conversation/_gone.html", deleted_at=deleted_at_of(owner, session_id))
             )
     return Response(status=204)
-
-
-@conversation.get("/artifacts/<artifact_id>")
-@access.signed_in_only
-def artifact(session_id: str, artifact_id: str) -> Response:
-    """Streams a file. It is a stranger's: never shown in place, never sniffed, never kept. Raises NotFound."""
-    owner = access.owner()
-    row = None
-    if is_id(session_id) and is_id(artifact_id):
-        with reading() as connection:
-            row = transcript.file(connection, owner, session_id, artifact_id)
-    if row is None:
-        raise NotFound("There is no such file. Its conversation may have been deleted.")
-    try:
-        chunks = resources().store.open(artifact_id)
-    except Missing:
-        raise NotFound("The bytes of this file are not in the store.") from None
-    except StoreFault:
-        return answer("internal", "The store of files does not answer. Try again in a moment.", {}, 503)
-    kind = row.content_type if _media_type.fullmatch(row.content_type) else "application/octet-stream"
-    response = Response(chunks, content_type=kind, direct_passthrough=True)
-    response.headers["Content-Disposition"] = _attachment(row.name)
-    response.headers["Content-Length"] = str(row.size)
-    response.headers["Content-Security-Policy"] = "default-src 'none'; sandbox"
-    response.headers["Cache-Control"] = "no-store"
-    return response
 
 
 @conversation.get("/delete")
@@ -198,12 +164,3 @@ def _already_gone(owner: Owner, session_id: str) -> Response:
     response = make_response(render_template("conversation/_gone.html", deleted_at=deleted_at, dialog=True))
     response.headers["HX-Trigger"] = orjson.dumps({"allgone:gone": {"id": session_id}}).decode()
     return response
-
-
-def _attachment(name: str) -> str:
-    """A Content-Disposition for any name: control characters dropped, an ASCII stand-in beside the whole one."""
-    clean = "".join(c for c in name if c.isprintable()).replace("/", "_").replace("\\", "_")[:200] or "file"
-    plain = clean.encode("ascii", "replace").decode().replace("?", "_")
-    return dump_options_header("attachment", {"filename": plain}) + (
-        "" if plain == clean else f"; filename*=UTF-8''{quote(clean, safe='')}"
-    )

@@ -25,7 +25,7 @@ from blueprints.api import streams
 from blueprints.database import reading
 from blueprints.gone import gone_page
 from blueprints.sidebar import listed
-from blueprints.transcript import Beside, Item, asked, halves, items, updates
+from blueprints.transcript import Beside, Item, asked, halves, items, named, updates
 from models import listing, runs, transcript
 from models import reading as events
 from models.accounts import Owner
@@ -129,9 +129,15 @@ def _told(connection: Connection, owner: Owner, entry: Entry) -> dict[str, Any]:
     if stamp is None:
         raise NotFound("There is no such conversation. It may have been deleted.")
     found, at = _asked_part(connection, session_id)
+    files = transcript.files(connection, owner, session_id)
+    held = {row.id: row for row in files}
+    others = [one for one in named(found.events) if one not in held]
+    held |= {row.id: row for row in transcript.files_named(connection, owner, session_id, others)}
     beside = Beside(
         transcript.invocations(connection, session_id, halves(found.events)),
         transcript.approvals(connection, session_id, asked(found.events)),
+        held,
+        f"/conversations/{session_id}/artifacts",
     )
     shown = items(found.events, beside)
     waiting = transcript.pending(connection, session_id)
@@ -148,7 +154,7 @@ def _told(connection: Connection, owner: Owner, entry: Entry) -> dict[str, Any]:
         "stamp": stamp,
         "state": state,
         "pending": waiting,
-        "files": transcript.files(connection, owner, session_id),
+        "files": files,
         "memories": transcript.memories(connection, owner, session_id),
     }
 

@@ -14,17 +14,21 @@ and a payload that is not what its type promises is shown as little as it says, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
 from typing import Any
+from urllib.parse import unquote
 
 import orjson
 from markupsafe import Markup
 
-from blueprints.markdown import rendered, verbatim
+from blueprints.markdown import Own, rendered, verbatim
+from models.ids import is_id
 from models.notes import block_name, note, word
+from models.preview import kind_of
 from models.rules import texts
 from models.transcript import SILENT, Called, Said
 
@@ -35,10 +39,42 @@ SPEAKERS = {"user_message": "You", "assistant_message": "Assistant"}
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What a page's events became, by id: the halves of tools that lie on other pages, and the approvals."""
+    """What a page's events became, by id: the halves of tools that lie on other pages, the approvals, the files."""
 
     calls: Mapping[str, Called] = field(default_factory=dict)
     approvals: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, Any] = field(default_factory=dict)
+    place: str = ""  # the address below which files are
+
+    def attached(self, artifact_id: str) -> Attached | None:
+        """The file of that id, as it is shown; None when the conversation has none."""
+        row = self.files.get(artifact_id)
+        if row is None:
+            return None
+        kind = kind_of(row.name, row.content_type, row.size)
+        return Attached(f"{self.place}/{row.id}", row.name, row.size, kind)
+
+    def find(self, address: str) -> Own | None:
+        """The file that an address in a message means: by the id in it, else by a name that one file has."""
+        tail = unquote(address).rstrip("/")
+        for part in reversed(re.split(r"[/:?#]", tail)):
+            found = self.attached(part) if is_id(part) else None
+            if found is not None:
+                return Own(found.href, found.kind == "image")
+        name = re.split(r"[/:]", tail)[-1]
+        named_so = [row.id for row in self.files.values() if row.name == name]
+        found = self.attached(named_so[0]) if len(named_so) == 1 else None
+        return None if found is None else Own(found.href, found.kind == "image")
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A file as it is shown: where it is, what it is called, its bytes' number, how it may be looked at."""
+
+    href: str
+    name: str
+    size: int
+    kind: str
 
 
 @dataclass(slots=True)
@@ -50,7 +86,7 @@ class Item:
     seq: int
     at: datetime
     speaker: str = ""
-    blocks: list[Markup | str] = field(default_factory=list)  # Markup is HTML, a str names what is not shown
+    blocks: list[Markup | Attached | str] = field(default_factory=list)  # HTML, a file, or what is not shown
     name: str = ""
     status: str = ""
     arguments: str = ""
@@ -74,6 +110,17 @@ def asked(events: Sequence[Said]) -> list[str]:
     ids = [event.id for event in events if event.type == "approval_requested"]
     decided = (event for event in events if event.type == "approval_decided")
     return ids + [word(event.payload, "approval_id") for event in decided]
+
+
+def named(events: Sequence[Said]) -> list[str]:
+    """The ids of the artifacts that these events name."""
+    found = {word(event.payload, "artifact_id") for event in events if event.type == "artifact_created"}
+    for event in events:
+        content = event.payload.get("content")
+        for block in content if isinstance(content, list) else []:
+            if isinstance(block, Mapping):
+                found.add(word(block, "artifact_id"))
+    return sorted(one for one in found if is_id(one))
 
 
 def items(events: Sequence[Said], beside: Beside = Beside()) -> list[Item]:
@@ -124,6 +171,7 @@ class _Page:
         self._beside = beside
         self._left = MARKDOWN_MAX
         self._calls: dict[str, Item] = {}
+        self._shown: set[str] = set()  # the addresses of files that a message of this page shows
 
     def items(self, events: Sequence[Said]) -> list[Item]:
         found = (self._item(event) for event in events if event.type not in SILENT)
@@ -143,6 +191,12 @@ class _Page:
             said = "\n\n".join(texts(payload.get("content")))
             text, cut = _shown(said)
             return Item("reasoning", event.seq, event.created_at, output=text, cut=cut)
+        if event.type == "artifact_created":
+            file = self._beside.attached(word(payload, "artifact_id"))
+            if file is not None and file.href not in self._shown:
+                return Item("file", event.seq, event.created_at, blocks=[file])
+            if file is not None:
+                return None  # the message before it showed it
         return Item("note", event.seq, event.created_at, blocks=[note(event.type, payload)])
 
     def _message(self, event: Said) -> Item:
@@ -156,10 +210,18 @@ class _Page:
             if block.get("type") == "text" and isinstance(text, str):
                 if text.strip():
                     self._left -= len(text)
-                    item.blocks.append(rendered(text, breaks=spoken) if self._left >= 0 else verbatim(text))
+                    item.blocks.append(self._rendered(text, spoken, f"{event.seq}-{len(item.blocks)}"))
             else:
-                item.blocks.append(_named(block))
+                file = self._beside.attached(word(block, "artifact_id"))
+                if file is not None:
+                    self._shown.add(file.href)
+                item.blocks.append(file or _named(block))
         return item
+
+    def _rendered(self, text: str, spoken: bool, mark: str) -> Markup:
+        if self._left < 0:
+            return verbatim(text)
+        return rendered(text, breaks=spoken, mark=mark, own=self._beside.find)
 
     def _call(self, event: Said) -> Item:
         key = word(event.payload, "call_id")

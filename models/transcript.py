@@ -194,6 +194,18 @@ def files(db: Connection | Session, owner: Owner, session_id: str) -> Sequence[A
     return db.execute(wanted.order_by(Artifact.seq).limit(BESIDE_MAX)).all()
 
 
+def files_named(db: Connection | Session, owner: Owner, session_id: str, ids: Sequence[str]) -> Sequence[Any]:
+    """Rows like those of `files`: the conversation's artifacts among these ids."""
+    if not ids:
+        return []
+    wanted = select(Artifact.id, Artifact.name, Artifact.content_type, Artifact.size).where(
+        Artifact.id == any_(literal(list(ids), ARRAY(Id()))),
+        Artifact.session_id == session_id,
+        Artifact.principal_id == owner.principal_id,
+    )
+    return db.execute(wanted).all()
+
+
 def file(db: Connection | Session, owner: Owner, session_id: str, artifact_id: str) -> Any | None:
     """The row (name, content_type, size) of one artifact of this conversation, or None."""
     wanted = select(Artifact.name, Artifact.content_type, Artifact.size).where(

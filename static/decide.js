@@ -13,7 +13,7 @@
     for (const button of form.querySelectorAll("button")) button.setAttribute("aria-disabled", "true");
     let answer;
     try {
-      answer = await fetch(form.action, { method: "POST", body, headers: { "HX-Request": "true" } });
+      answer = await fetch(form.action, { method: "POST", body, headers: { "HX-Request": "true", "HX-Current-URL": location.href } });
     } catch {
       return failed(form, "No answer came from the server, so it is not known whether this was done. Try again: doing it twice does no harm.");
     }

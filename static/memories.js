@@ -20,7 +20,7 @@
   });
 
   async function told(address, options = {}) {
-    const answer = await fetch(address, { ...options, headers: { "HX-Request": "true" } });
+    const answer = await fetch(address, { ...options, headers: { "HX-Request": "true", "HX-Current-URL": location.href } });
     const elsewhere = answer.headers.get("HX-Redirect");
     if (elsewhere) location.assign(elsewhere);
     return { answer, doc: new DOMParser().parseFromString(await answer.text(), "text/html") };

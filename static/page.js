@@ -19,6 +19,10 @@
     history.replaceState(null, "", "/"); // nothing leads back to the dead page
   });
 
+  document.addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
+    if (ctx.sourceElement?.id === "standing" && document.activeElement === document.body) $("main").focus();
+  });
+
   // A page that a browser kept alive behind another one may show what is deleted by now: show nothing, load again.
   window.addEventListener("pagehide", (event) => event.persisted && document.body.replaceChildren());
   window.addEventListener("pageshow", (event) => event.persisted && location.reload());

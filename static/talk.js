@@ -24,12 +24,13 @@
 
   // ---- asking ------------------------------------------------------------------------------------------------
   async function ask(query) {
-    const answer = await fetch(`${here}/part?${query}`, { headers: { "HX-Request": "true" } });
+    const answer = await fetch(`${here}/part?${query}`, { headers: { "HX-Request": "true", "HX-Current-URL": location.href } });
     const elsewhere = answer.headers.get("HX-Redirect");
     if (elsewhere) location.assign(elsewhere);
     if (answer.status === 404) allgone.poll(); // the list knows, and the notice of a deletion follows
     if (!answer.ok || elsewhere) throw answer;
     const told = new DOMParser().parseFromString(await answer.text(), "text/html");
+    allgone.dress(told);
     return { doc: told, state: told.getElementById("told").dataset };
   }
 

@@ -8,7 +8,7 @@ from time import process_time
 
 import pytest
 
-from blueprints.markdown import allowed, rendered
+from blueprints.markdown import Own, allowed, rendered
 
 TAGS = {"a", "blockquote", "br", "code", "div", "em", "hr", "pre", "s", "span", "strong"}
 TAGS |= {"h3", "h4", "h5", "h6", "li", "ol", "p", "ul", "table", "tbody", "td", "th", "thead", "tr"}
@@ -108,6 +108,50 @@ def test_an_image_is_its_words_and_a_link() -> None:
     assert rendered("[![a cat](https://example.org/c.png)](https://example.org)").count("<a ") == 1
 
 
+def test_an_image_from_elsewhere_says_where_it_leads() -> None:
+    html = rendered("![a cat](https://pics.example.org/cat.png)")
+    assert '<span class="where">(pics.example.org)</span>' in html
+    assert "<img" not in html
+
+
+def test_an_image_of_the_conversations_own_is_shown_and_a_file_is_linked() -> None:
+    def own(address: str) -> Own | None:
+        return {
+            "sandbox:/mnt/data/plot.png": Own("/conversations/c/artifacts/1", True),
+            "artifact:2": Own("/conversations/c/artifacts/2", False),
+        }.get(address)
+
+    html = rendered("![a plot](sandbox:/mnt/data/plot.png) [report](artifact:2)", own=own)
+    assert '<img class="own" src="/conversations/c/artifacts/1/picture" alt="a plot" loading="lazy">' in html
+    assert '<a href="/conversations/c/artifacts/2" download>report</a>' in html
+    none = rendered("![x](sandbox:/none.png) [y](artifact:none) ![z](/v1/artifacts/1)")
+    assert "href" not in none
+    assert "<img" not in none
+
+
+@pytest.mark.parametrize(
+    "math", ["$a_1 * b_2 * c$", r"\(x_1 * y_2 *z\)", r"\[ a*b*c \]", "$$\na_1*b*c\n$$", "\\[\na*b*c\n\\]"]
+)
+def test_math_is_left_as_it_was_written(math: str) -> None:
+    html = rendered(f"before *so*\n\n{math}")
+    assert math in html
+    assert html.count("<em>") == 1
+
+
+def test_amounts_of_money_are_no_math() -> None:
+    assert "math" not in rendered("It costs $5 or $6, and *more* than $7.")
+
+
+def test_tasks_and_footnotes_have_names() -> None:
+    html = rendered("- [x] done\n- [ ] open\n\nsee[^1]\n\n[^1]: a note", mark="7-0")
+    assert 'role="img" aria-label="Done"' in html
+    assert 'role="img" aria-label="To do"' in html
+    assert "<input" not in html
+    assert 'href="#fn-7-0-1"' in html
+    assert 'id="fn-7-0-1"' in html
+    assert 'aria-label="Back to the text"' in html
+
+
 def test_headings_stand_below_the_messages_own_without_gaps() -> None:
     html = rendered("### first\n\n# second\n\n###### third")
     assert re.findall(r"<(h\d)>", html) == ["h3", "h3", "h4"]
@@ -131,6 +175,14 @@ def test_a_persons_line_ends_are_kept() -> None:
         "<" * 50_000,
         "&" * 50_000,
         "a@" * 20_000,
+        "$" * 50_000,
+        "$a " * 16_000,
+        "$$\n" * 16_000,
+        "\\(" * 25_000,
+        "\\[ x " * 10_000,
+        "[^a]: " * 8_000,
+        "[^a]" * 12_000,
+        "- [ ] x\n" * 6_000,
         "http://" * 10_000,
         "x" * 2_000_000,
     ],

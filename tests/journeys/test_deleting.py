@@ -240,9 +240,11 @@ def test_a_page_open_on_a_conversation_deleted_elsewhere_says_so(
 ) -> None:
     talk = alice.converse("Open here", "Words that must go")
     reader = window().sign_in(alice).open(f"/conversations/{talk}")
+    reader.page.get_by_role("button", name="Delete this conversation").focus()
     delete_now(resources, alice.owner, talk)
     reader.poll()
     main = reader.page.get_by_role("main")
+    expect(main).to_be_focused()
     expect(main).to_contain_text(re.compile(r"This conversation was deleted on \d+ \w+ \d{4} at \d\d:\d\d\."))
     assert "Words that must go" not in reader.page.content()
     assert reader.page.url == f"{reader.address}/"
