@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,8 +73,9 @@ class Served:
             try:
                 self.process.wait(10)
             except subprocess.TimeoutExpired:
-                for one in (*below, psutil.Process(self.process.pid)):
-                    one.kill()
+                for pid in (*(one.pid for one in below), self.process.pid):
+                    with suppress(psutil.NoSuchProcess):  # it ended meanwhile
+                        psutil.Process(pid).kill()
                 self.process.wait(10)
 
     def workers(self) -> list[psutil.Process]:

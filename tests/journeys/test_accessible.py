@@ -17,12 +17,14 @@ from playwright.sync_api import expect
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from models import approvals
 from models.append import Draft
 from models.ids import new_id
 from tasks.deletion import delete_now
 from tasks.resources import Resources
 from tests.attachments import attach
 from tests.cast import Cast, Player
+from tests.journeys.test_looking import png
 from tests.journeys.window import POLL, Window, Windows
 
 pytestmark = pytest.mark.browser
@@ -113,6 +115,17 @@ def unfolded(reader: Window, _world: World) -> None:
     reader.page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
 
 
+def menu(reader: Window, _world: World) -> None:
+    reader.page.get_by_role("button", name="More about this conversation").click()
+    reader.page.get_by_role("link", name="Export as JSON").wait_for()
+
+
+def memory_question(reader: Window, _world: World) -> None:
+    reader.page.locator("#memories summary").click()
+    reader.page.get_by_role("button", name=re.compile("Delete memory")).click()
+    reader.page.get_by_role("alertdialog", name="Delete memory").wait_for()
+
+
 def sheet(reader: Window, _world: World) -> None:
     reader.page.keyboard.press("?")
     reader.page.get_by_role("dialog", name="Keyboard shortcuts").wait_for()
@@ -179,6 +192,11 @@ STATES = (
     State("the list, folded away", "/", folded, on=("wide",)),
     State("a conversation", "{everything}", unfolded),
     State("a conversation without a word", "{empty}"),
+    State("a conversation that waits for an answer", "{asking}", unfolded),
+    State("a conversation at one message", "{asking}?at=3"),
+    State("the menu of a conversation", "{asking}", menu),
+    State("the question about a memory", "{asking}", memory_question),
+    State("a message by itself", "{asking}/events/2"),
     State("the drawer", "{everything}", drawer, on=("phone",)),
     State("the question", reach=question("Everything")),
     State("the question, slow to come", reach=slow_question, says="ERR_|Failed to fetch"),
@@ -206,6 +224,7 @@ def world(cast: Cast, resources: Resources) -> World:
     alice = cast.alice
     ids = {name: alice.converse() for name in ("empty", "gone")}
     ids["everything"] = everything(alice, resources)
+    ids["asking"] = asking(alice, resources)
     ids["busy"] = alice.converse("Busy")
     alice.start_run(ids["busy"])
     alice.converse(LONG)
@@ -223,6 +242,31 @@ def everything(player: Player, resources: Resources) -> str:
         Draft("something_new", {"x": new_id()}),
     )
     attach(resources, player, talk, "notes.txt", b"bytes of notes")
+    return talk
+
+
+def asking(player: Player, resources: Resources) -> str:
+    """A conversation whose run waits for its reader, with a picture, a table, a sub-agent and a denial before."""
+    talk = player.converse(
+        "May I?", "- [x] one\n- [ ] two\n\n$a_1*b$, see[^1]\n\n[^1]: noted\n\n![x](https://e.example/y)"
+    )
+    attach(resources, player, talk, "dot.png", png(), "image/png")
+    attach(resources, player, talk, "table.csv", b"a,b\n1,2\n", "text/csv")
+    run_id = player.start_run(talk)
+    call = Draft("tool_call", {"call_id": "1", "name": "agent", "arguments": {"q": "x" * 90}})
+    parent, refused = player.say(
+        talk, call, Draft("approval_requested", {"summary": "All of it?"}), run_id=run_id
+    )
+    with Session(player.engine) as db, db.begin():
+        approvals.decide(db, player.owner, refused, "deny")
+    leave = {"summary": "Only the old ones? " + "x" * 80, "tool": "delete", "arguments": {"old": True}}
+    player.say(
+        talk,
+        Draft("assistant_message", {"content": "a step"}, parent_id=parent),
+        Draft("memory_formed", {"text": "Says no first"}),
+        Draft("approval_requested", leave),
+        run_id=run_id,
+    )
     return talk
 
 
