@@ -16,6 +16,7 @@ from blueprints import (
     approvals,
     assets,
     commands,
+    compression,
     conversation,
     database,
     doorstep,
@@ -64,6 +65,7 @@ def _assembled(settings: Settings) -> Flask:
     if settings.trusted_proxies:
         proxies = settings.trusted_proxies
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies, x_proto=proxies)  # type: ignore[method-assign]
+    compression.register(app)  # the first to be added is the last to run
     database.connect(app, settings)
     errors.register(app)
     logs.register(app)
