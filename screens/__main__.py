@@ -108,6 +108,7 @@ def take(browser: Browser, address: str, held: Resources, ids: Ids, shot: Shot) 
     )
     context.set_default_timeout(10_000)
     page = context.new_page()
+    page.clock.set_fixed_time(demo.MOMENT)
     if shot.who:
         page.goto(f"{address}/sign-in/{link(held, f'{shot.who}@example.com')}")
         settle(page)

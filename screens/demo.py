@@ -56,11 +56,13 @@ HISTORY: Sequence[tuple[float, str]] = (
     (1900, "Budget for a year abroad"),
 )
 
-ANSWER = """The crust sets before the crumb has finished rising, so the cut has nothing left to open into. Three things usually cause it, in this order:
+ANSWER = """The crust sets before the crumb has finished rising, so the cut has nothing left to open into.
+Three things usually cause it, in this order:
 
 1. **Over-proofed.** Press a finger in: if the dent stays, it was ready *half an hour ago*.
 2. **A cold oven.** Most home ovens lie by 20 °C. Give the stone 45 minutes.
-3. **Cutting straight down.** Hold the blade at a third of a right angle, so that one edge becomes a flap.
+3. **Cutting straight down.** Hold the blade at a third of a right angle,
+   so that one edge becomes a flap.
 
 | kitchen | bulk | proof |
 |---------|-----:|------:|

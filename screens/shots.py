@@ -18,7 +18,7 @@ Way = Callable[[Page, Ids], None]
 
 @dataclass(frozen=True)
 class Shot:
-    """One picture. `path` may name a conversation by its first words in braces; `who` is ada, or new with no history."""
+    """One picture. `path` may name a conversation by its first words in braces; `who` is ada, new or nobody."""
 
     name: str
     path: str = "/"

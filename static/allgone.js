@@ -4,6 +4,7 @@
  *   allgone:gone       {id}                         from the server: found to be gone already
  *   allgone:forgotten  {id, refocus}                from the list: the row is out, and never comes back into this tab
  *   allgone:listed     {more}                       from the list: an answer was taken in; `more`: one more page of it
+ *   allgone:back       {}                           from away.js: the server answers again
  *
  * Each script is one concern (docs/design.md), deferred, in the order of layout.html, and asks the others for nothing
  * but what stands here: `openId`, `$`, `announce`, and what each adds under its own name (`poll`, `list`, `ask`).

@@ -9,6 +9,8 @@
   const question = $("delete-body");
   let asked = null; // the conversation that the dialog is about
   let opener = null;
+  let slow; // until something is shown although no answer has come
+  const PATIENCE = 250; // ms
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button[form=ask]");
@@ -24,6 +26,8 @@
   function ask(address, button) {
     opener = button;
     asked = address.split("/")[2];
+    clearTimeout(slow);
+    slow = setTimeout(wait, PATIENCE);
     htmx.ajax("GET", address, { source: dialog, target: question, swap: "innerHTML" });
   }
 
@@ -32,11 +36,27 @@
     if (!dialog.contains(document.activeElement)) $("delete-cancel")?.focus();
   }
 
+  function wait() {
+    question.replaceChildren($("waiting-template").content.cloneNode(true));
+    show();
+  }
+
   dialog.addEventListener("close", () => {
+    clearTimeout(slow);
     question.replaceChildren(); // it names a title, and may hold a watch over a run
     asked = null;
     if (opener?.isConnected && opener.getClientRects().length) opener.focus();
     opener = null;
+  });
+
+  const inDialog = (ctx) => dialog === ctx.sourceElement || dialog.contains(ctx.sourceElement);
+
+  // An answer that comes after the dialog was closed, or after it was opened about another conversation, is not shown.
+  document.addEventListener("htmx:after:request", (event) => {
+    const { ctx } = event.detail;
+    if (!inDialog(ctx) || ctx.request.method !== "GET") return;
+    if (asked !== null && ctx.request.action.split("/")[2] === asked) clearTimeout(slow);
+    else event.preventDefault();
   });
 
   document.addEventListener("htmx:after:swap", (event) => {
@@ -54,7 +74,6 @@
     $("delete-problem").textContent = text;
   }
 
-  const inDialog = (ctx) => dialog === ctx.sourceElement || dialog.contains(ctx.sourceElement);
   const isWatch = (ctx) => ctx.sourceElement.id === "delete-watch";
 
   document.addEventListener("htmx:response:error", ({ detail: { ctx } }) => {
@@ -74,6 +93,7 @@
   });
 
   document.addEventListener("htmx:error", ({ detail: { ctx } }) => {
+    if (ctx && inDialog(ctx)) clearTimeout(slow);
     if (!ctx || ctx.response || !inDialog(ctx) || isWatch(ctx)) return;
     problem("No answer came from the server, so it is not known whether this was done. Check your connection and try again: deleting twice does no harm.");
   });

@@ -219,6 +219,12 @@
   });
   document.addEventListener("allgone:gone", ({ detail: { id } }) => forget(id, false));
 
+  // A page of the list that was not answered is asked for again once somebody answers.
+  document.addEventListener("allgone:back", () => {
+    watcher.disconnect();
+    if ($("older")) watcher.observe($("older"));
+  });
+
   if ($("older")) watcher.observe($("older"));
   nav().querySelector("[aria-current]")?.scrollIntoView({ block: "center" });
 

@@ -80,6 +80,7 @@ def sign_in_html(refusal: str = "", email: str = "") -> str:
     reader = access.reader()
     with transaction() as db:
         passwords = reader is None and ways.any_password(db)
+    ended = reader is None and bool(access.signed_in_id())  # the cookie names a sign-in that is over
     return render_template(
         "account/sign_in.html",
         reader=reader,
@@ -87,4 +88,5 @@ def sign_in_html(refusal: str = "", email: str = "") -> str:
         email=email,
         passwords=passwords,
         provider=resources().settings.oidc_name,
+        ended=ended,
     )

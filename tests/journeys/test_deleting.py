@@ -80,7 +80,7 @@ def test_the_keyboard_alone_deletes_and_goes_on_to_the_neighbour(window: Windows
         assert reader.focused() == CONFIRM
         reader.page.keyboard.press("Enter")
         expect(reader.row(doomed)).to_have_count(0)
-        expect(reader.page.get_by_role("status")).to_have_text("Conversation deleted everywhere.")
+        expect(reader.said).to_have_text("Conversation deleted everywhere.")
         assert reader.focused().startswith(neighbour)
 
 
@@ -106,9 +106,7 @@ def test_bytes_that_are_still_owed_are_not_claimed_gone(
     shutil.rmtree(folder)
     folder.write_text("a plain file where the folder should be")
     confirm(reader)
-    expect(reader.page.get_by_role("status")).to_have_text(
-        "Conversation deleted everywhere. Its files are still being erased."
-    )
+    expect(reader.said).to_have_text("Conversation deleted everywhere. Its files are still being erased.")
 
 
 def test_a_run_is_stopped_and_then_the_deletion_confirmed_in_the_same_dialog(
@@ -157,7 +155,7 @@ def test_what_is_gone_already_is_said_and_its_row_goes(
     reader.ask("First")
     delete_now(resources, alice.owner, first)
     confirm(reader)
-    expect(reader.page.get_by_role("status")).to_have_text("This conversation was deleted everywhere before.")
+    expect(reader.said).to_have_text("This conversation was deleted everywhere before.")
     assert reader.titles() == ["Stays"]
 
 
@@ -194,7 +192,7 @@ def test_a_confirmed_404_takes_the_row_out(window: Windows, alice: Player) -> No
     reader.expect("404")
     dialog = reader.ask("Ghost")
     with Session(alice.engine) as db, db.begin():  # as if it had never been this reader's
-        for table in ("events", "sessions"):
+        for table in ("search_entries", "events", "sessions"):
             db.execute(text(f"DELETE FROM {table}"))
     confirm(reader)
     expect(dialog.get_by_role("alert")).to_contain_text("deleted elsewhere")

@@ -179,10 +179,9 @@ def test_the_last_block_of_code_and_the_last_answer_are_copied(window: Windows, 
     talk = alice.converse("Ask", "First\n\n```\none\n```", "Again", "Second\n\n```\ntwo\n```")
     reader = window(permissions=["clipboard-read", "clipboard-write"]).sign_in(alice)
     reader.open(f"/conversations/{talk}")
-    said = reader.page.get_by_role("status")
     for keys, copied in (("Control+Shift+;", "two"), ("Control+Shift+C", "Second\n\ntwo")):
         reader.page.keyboard.press(keys)
-        expect(said).to_have_text("Copied.")
+        expect(reader.said).to_have_text("Copied.")
         assert reader.page.evaluate("navigator.clipboard.readText()").strip() == copied
         reader.page.evaluate("document.getElementById('said').textContent = ''")
 

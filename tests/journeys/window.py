@@ -81,6 +81,11 @@ class Window:
     def nav(self) -> Locator:
         return self.page.get_by_role("navigation", name="Conversation history")
 
+    @property
+    def said(self) -> Locator:
+        """The page's own status line; a part of it may have another of its own."""
+        return self.page.locator("#said")
+
     def titles(self) -> list[str]:
         return self.nav.locator("li a").all_inner_texts()
 
