@@ -44,9 +44,18 @@
     if (source) copy(source.value ?? source.textContent, source);
   });
 
+  /** What one reads in it, without what its buttons say. */
+  function words(source) {
+    const buttons = [...source.querySelectorAll("button:not([hidden])")];
+    for (const one of buttons) one.hidden = true;
+    const text = source.innerText;
+    for (const one of buttons) one.hidden = false;
+    return text.trim();
+  }
+
   const last = (selector) => [...$("main").querySelectorAll(selector)].at(-1);
   const copies = (keys, says, selector) =>
-    allgone.shortcut({ keys, says, group: "In a conversation", when: () => last(selector), run: () => copy(last(selector).innerText, last(selector)) });
+    allgone.shortcut({ keys, says, group: "In a conversation", when: () => last(selector), run: () => copy(words(last(selector)), last(selector)) });
   copies("mod+shift+;", "Copy the last block of code", "pre.code code");
   copies("mod+shift+c", "Copy the last answer", ".message.assistant .prose");
 

@@ -32,7 +32,6 @@ def test_the_first_paint_of_a_full_history_is_small(
     for address in re.findall(r'(?:src|href)="(/static/[^"]+)"', html):
         carried[address] = len(client.get(address, headers=GZIP).data)
     assert sum(carried.values()) < FIRST_PAINT_MAX, carried
-    print(sum(carried.values()), carried)
 
 
 @pytest.mark.parametrize("path", ["/static/allgone.css", "/static/htmx-4.0.1.min.js", "/sign-in", "/nowhere"])
