@@ -27,7 +27,8 @@
     opener = null;
   });
 
-  // What was just made takes the focus, so that it is read out; a reload of "done" says it no second time.
+  // What was just made takes the focus, so that it is read out.
   $("made")?.focus();
-  if (new URLSearchParams(location.search).has("done")) history.replaceState(null, "", location.pathname + location.hash);
+  // A reload, and a way back to here, load the page as it is then: they say nothing twice, and send no form again.
+  if (location.search || location.pathname !== "/account") history.replaceState(null, "", `/account${location.hash}`);
 })();

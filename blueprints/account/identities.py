@@ -152,14 +152,14 @@ def _ask_to_link(told: Provider, whom: Told) -> Response:
     held = {
         "issuer": whom.issuer,
         "subject": whom.subject,
-        "email": whom.email,
+        "email": whom.label,
         "here": access.signed_in_id(),
     }
     return Response(
         render_template(
             "account/link_identity.html",
             provider=told.name,
-            name=whom.email or whom.subject,
+            name=whom.label,
             here=owner.email,
             held=_box().dumps(held),
         )

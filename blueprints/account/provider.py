@@ -81,11 +81,12 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Whom the provider means. `email` is "" unless it says that the address is verified."""
+    """Whom the provider means. `email` is "" unless it says that the address is verified; `label` is for showing."""
 
     issuer: str
     subject: str
     email: str
+    label: str
 
 
 @cache
@@ -145,7 +146,8 @@ class Provider:
                 email, verified = told.get("email"), told.get("email_verified")
         # Some providers say it as a string.
         sure = verified is True or verified == "true"
-        return Told(self.issuer, claims["sub"], email if sure and isinstance(email, str) else "")
+        address = email if isinstance(email, str) and email.isprintable() else ""
+        return Told(self.issuer, claims["sub"], address if sure else "", address[:254] or claims["sub"])
 
     def _claims(self, token: Any, nonce: str) -> CodeIDToken:
         text = token.get("id_token") if isinstance(token, dict) else None
