@@ -28,6 +28,7 @@ from models import listing, purge, runs
 from models.accounts import Owner
 from models.append import lock_conversation
 from models.errors import InvalidState, NotFound
+from models.outbox import owed_of
 from tasks.deletion import delete_now
 from tasks.news import tell
 
@@ -76,18 +77,21 @@ def delete(session_id: str) -> Response | BaseResponse:
     except InvalidState:
         with transaction() as db:
             return make_response(_rendered("delete", _question(db, owner, session_id)), 409)
-    said = "Conversation deleted everywhere."
+    said, owed = "Conversation deleted everywhere.", 0
     if outcome.deleted.again:
         said = "This conversation was deleted everywhere before."
     elif outcome.bytes_owed:
-        said += " Its files are still being erased."
+        with transaction() as db:
+            owed = owed_of(db, session_id)
+        said += f" {owed} file{'' if owed == 1 else 's'} still being erased."
     if not request.headers.get("HX-Request"):
         return redirect(url_for("sidebar.history"), 303)
     with reading() as connection:
         version = listing.version(connection, owner)
     response = make_response("")
-    told = {"allgone:deleted": {"id": session_id, "said": said, "version": version}}
-    response.headers["HX-Trigger"] = orjson.dumps(told).decode()
+    since = outcome.deleted.deleted_at.isoformat()
+    told = {"id": session_id, "said": said, "version": version, "since": since, "owed": owed}
+    response.headers["HX-Trigger"] = orjson.dumps({"allgone:deleted": told}).decode()
     response.headers[VERSION] = str(version)
     return response
 

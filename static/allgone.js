@@ -1,8 +1,10 @@
 /* What the scripts of a page share: one small object, and these events of the document.
  *
- *   allgone:deleted    {id or ids, said, version}   from the server (HX-Trigger): gone everywhere; `said` is announced
+ *   allgone:deleted    {id or ids, said, version,   from the server (HX-Trigger) or the select mode: gone everywhere;
+ *                       since, owed}                `said` is announced, `owed` files still have bytes
  *   allgone:gone       {id}                         from the server: found to be gone already
  *   allgone:forgotten  {id, refocus}                from the list: the row is out, and never comes back into this tab
+ *   allgone:found      {query}                      from the search: it shows what it found, or "" nothing any more
  *   allgone:listed     {more}                       from the list: an answer was taken in; `more`: one more page of it
  *   allgone:back       {}                           from away.js: the server answers again
  *

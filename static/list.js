@@ -35,6 +35,7 @@
       if (more) near($("older")); else allgone.poll();
       return [];
     }
+    allgone.list.dress?.(told);
     for (const id of deleted) told.querySelector(`#c-${CSS.escape(id)}`)?.remove();
     for (const group of told.querySelectorAll(".group")) if (!group.querySelector("li")) group.remove();
     if (openId) told.querySelector(`#c-${CSS.escape(openId)} a`)?.setAttribute("aria-current", "page");

@@ -20,6 +20,7 @@
   }
 
   function put(...nodes) {
+    // Whatever left this tab stays out of it.
     for (const node of nodes) for (const id of gone) node.querySelector?.(`#f-${CSS.escape(id)}`)?.remove();
     return nodes;
   }

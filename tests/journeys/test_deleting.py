@@ -106,7 +106,7 @@ def test_bytes_that_are_still_owed_are_not_claimed_gone(
     shutil.rmtree(folder)
     folder.write_text("a plain file where the folder should be")
     confirm(reader)
-    expect(reader.said).to_have_text("Conversation deleted everywhere. Its files are still being erased.")
+    expect(reader.said).to_have_text("Conversation deleted everywhere. 1 file still being erased.")
 
 
 def test_a_run_is_stopped_and_then_the_deletion_confirmed_in_the_same_dialog(

@@ -8,13 +8,18 @@ import time
 from collections.abc import Iterator, Sequence
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.orm import Session
 from structlog.testing import capture_logs
 
+from models.accounts import Owner
 from models.append import Draft
 from models.bytestore.contract import Fault
 from models.bytestore.memory import MemoryStore
 from models.errors import InvalidState, NotFound
-from tasks.deletion import delete_now
+from models.purge import Deleted
+from tasks import deletion
+from tasks.deletion import delete_many, delete_now
 from tasks.outbox import drain_due
 from tasks.queues import open_queue, open_redis
 from tasks.resources import Resources
@@ -182,3 +187,50 @@ def test_everything_formed_is_gone_in_the_same_second(resources: Resources, alic
     alice.say(session_id, Draft("memory_formed", {"text": "the PIN is 4711"}))
     delete_now(resources, alice.owner, session_id)
     assert not any("4711" in line for lines in dump(resources).values() for line in lines)
+
+
+# -- many ----------------------------------------------------------------------------------------------------
+
+
+def test_many_go_each_by_itself_and_one_that_fails_costs_no_other(
+    resources: Resources, alice: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [alice.converse(str(number)) for number in range(4)]
+    real = deletion.delete_conversation
+
+    def failing(db: Session, owner: Owner, session_id: str) -> Deleted:
+        if session_id == made[1]:
+            db.execute(text("SELECT 1 / 0"))
+        return real(db, owner, session_id)
+
+    monkeypatch.setattr(deletion, "delete_conversation", failing)
+    with capture_logs() as lines:
+        told = delete_many(resources, alice.owner, [*made, made[0]])
+    assert (told.gone, told.kept, told.untried) == ([made[0], made[2], made[3]], {made[1]: "failed"}, [])
+    assert [line["event"] for line in lines].count("conversation_deleted") == 3
+    assert count(resources, "sessions") == 1
+    assert told.since is not None
+
+
+def test_many_end_in_time_and_say_what_was_not_tried(resources: Resources, alice: Player) -> None:
+    made = [alice.converse(str(number)) for number in range(3)]
+    told = delete_many(resources, alice.owner, made, seconds=0)
+    assert (told.gone, told.untried, told.since) == ([], made, None)
+    assert count(resources, "sessions") == 3
+
+
+def test_a_store_that_hangs_costs_many_one_budget(
+    resources: Resources, alice: Player, store: Unwell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resources = dataclasses.replace(resources, store=store)
+    made = [alice.converse(str(number)) for number in range(5)]
+    for session_id in made:
+        attach(resources, alice, session_id, b"x")
+    store.free.clear()
+    monkeypatch.setattr(deletion, "INLINE_BUDGET", 0.3)
+    began = time.monotonic()
+    told = delete_many(resources, alice.owner, made)
+    assert time.monotonic() - began < 5 * 0.3 + 3
+    assert list(told.gone) == made
+    assert count(resources, "outbox") == 5
+    store.free.set()
