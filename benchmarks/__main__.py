@@ -14,6 +14,7 @@ from pathlib import Path
 
 from benchmarks import (
     appending,
+    browsing,
     deletion,
     draining,
     history,
@@ -28,7 +29,7 @@ from tasks import logs
 
 ALL = {
     module.NAME: module
-    for module in (history, searching, serving, streaming, appending, deletion, draining, importing)
+    for module in (history, searching, serving, browsing, streaming, appending, deletion, draining, importing)
 }
 
 

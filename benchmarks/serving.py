@@ -140,12 +140,17 @@ def bearer(ground: Ground, owner: Owner) -> Headers:
     return {"Authorization": f"Bearer {secret}"}
 
 
-def _cookie(ground: Ground, port: int) -> str:
-    """Signs in by a one-time link, as a browser does."""
+def sign_in_link(ground: Ground, base: str) -> str:
+    """The address of a new one-time link of the one principal."""
     secret = secrets.token_urlsafe(32)
     with Session(ground.resources.engine) as db, db.begin():
         sign_ins.create_link(db, db.get_one(accounts.Principal, ground.one.principal_id), secret)
+    return f"{base}/sign-in/{secret}"
+
+
+def _cookie(ground: Ground, port: int) -> str:
+    """Signs in by a one-time link, as a browser does."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    connection.request("GET", f"/sign-in/{secret}")
+    connection.request("GET", sign_in_link(ground, ""))
     response = connection.getresponse()
     return response.headers["Set-Cookie"].split(";")[0]
