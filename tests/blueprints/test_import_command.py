@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 from click.testing import Result
 from flask import Flask
+from sqlalchemy.orm import Session
 
+from models import import_requests, imports
 from models.settings import Settings
+from tasks.imports.jobs import work_on
 from tasks.resources import Resources
 from tests.cast import Cast, Player
 from tests.tasks.imports.exports import chatgpt, claude
@@ -194,3 +197,32 @@ def test_it_works_while_nothing_runs(tmp_path: Path) -> None:
     done = flask("import", str(file), "--user", "a@example.com", "--json")
     assert json.loads(done.stdout)["imported"] == 1
     assert done.stderr == ""
+
+
+def test_an_import_by_the_command_is_listed_with_the_others_and_can_be_undone(
+    app: Flask, resources: Resources, alice: Player, file: Path
+) -> None:
+    call(app, str(file), "--user", alice.email)
+    with Session(resources.engine) as db:
+        (row,) = import_requests.listed(db, alice.owner)
+        assert (row.kind, row.state, row.file_name) == ("command", "done", "conversations.json")
+        assert (row.imported, row.created, row.failed, row.total) == (2, 2, 1, 3)
+        assert [one.conversation for one in import_requests.failures(db, row.id)] == ["gone"]
+        import_requests.begin_undo(db, alice.owner, row.id)
+        db.commit()
+        work_on(resources, row.id)
+    assert conversations(resources, alice) == []
+
+
+def test_a_command_that_was_killed_is_said_to_be_interrupted(
+    app: Flask, resources: Resources, alice: Player, file: Path
+) -> None:
+    with Session(resources.engine) as db, db.begin():
+        made = import_requests.create(db, alice.id, kind="command", file_name="x", size=1).id
+        imports.claim(db, made, made)
+    with resources.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE imports SET lease_until = clock_timestamp()")
+    work_on(resources, made)
+    with Session(resources.engine) as db:
+        row = import_requests.find(db, alice.owner, made)
+        assert (row.state, row.error) == ("failed", "interrupted")
