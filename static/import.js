@@ -105,6 +105,7 @@
   }
 
   if (live()) {
+    setTimeout(tick, 300); // a small file is through by then
     setInterval(tick, 1000);
     document.addEventListener("visibilitychange", tick);
     let { state, imported } = live().dataset;
