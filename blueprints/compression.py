@@ -9,7 +9,6 @@ length would tell what else stands in the page (BREACH). What a script of ours a
 from __future__ import annotations
 
 from gzip import compress
-from typing import Any
 
 from flask import Flask, Response, request
 
@@ -35,17 +34,18 @@ def register(app: Flask) -> None:
             or request.method == "HEAD"
         ):
             return response
-        if request.endpoint == "static":
-            return _file(response, kept, request.view_args or {})
+        unchanging = "immutable" in response.headers.get("Cache-Control", "")
+        if response.status_code == 200 and (unchanging or request.endpoint == "static"):
+            return _file(response, kept)
         if response.is_streamed or (request.query_string and "HX-Request" not in request.headers):
             return response
         body = response.get_data()
         return _sent(response, compress(body, LIGHT, mtime=0)) if len(body) >= LEAST else response
 
 
-def _file(response: Response, kept: dict[tuple[str, str], bytes], named: dict[str, Any]) -> Response:
+def _file(response: Response, kept: dict[tuple[str, str], bytes]) -> Response:
     etag, _weak = response.get_etag()
-    key = (named["filename"], etag or "")
+    key = (request.path, etag or request.args.get("v", ""))
     if key not in kept:
         response.direct_passthrough = False
         if len(kept) >= KEPT_MAX:

@@ -44,7 +44,7 @@ def register(app: Flask) -> None:
         headers.setdefault("Referrer-Policy", "same-origin")
         headers.setdefault("Cross-Origin-Opener-Policy", "same-origin")
         headers.setdefault("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
-        if request.endpoint != "static":
+        if not request.path.startswith("/static/"):
             # Nothing that may show a conversation is kept by any cache.
             headers.setdefault("Cache-Control", "no-store")
             headers.add("Vary", "HX-Request, Cookie")

@@ -55,6 +55,11 @@ def offline(page: Page, _ids: Ids) -> None:
     page.get_by_text("No connection").wait_for()
 
 
+def found(page: Page, _ids: Ids) -> None:
+    page.get_by_role("searchbox", name="Search your conversations").fill("kitchen")
+    page.locator("#results").get_by_role("link").first.wait_for()
+
+
 TALK = f"/conversations/{{{demo.TALK}}}"
 SHOTS = (
     Shot("history"),
@@ -68,7 +73,10 @@ SHOTS = (
     Shot("delete-phone-dark", reach=question, phone=True, dark=True),
     Shot("delete-while-running", reach=busy_question),
     Shot("shortcuts", TALK, sheet),
-    Shot("empty", who="new"),
+    Shot("search", TALK, found),
+    Shot("first-page", who="new"),
+    Shot("first-page-phone", who="new", phone=True),
+    Shot("account", "/account"),
     Shot("offline", TALK, offline),
     Shot("not-found", "/nowhere"),
     Shot("sign-in", "/sign-in", who=None),
