@@ -10,7 +10,7 @@ column says. All acts may be done twice: a session that is cut anywhere is begun
 | Look | opens the summary of a place | a `relay.reconcile.Summary` |
 | HeardOf, ToldOf | keeps the items that they, or we, list, in order | None |
 | Name | finds what they listed and we deleted and do not hold again | an iterator of portions of Deletion |
-| NameMarks | finds the marks of logical IDs that they listed | an iterator of portions of Mark |
+| NameMarks | finds the marks of logical IDs that they listed | an iterator of portions of Marked |
 | Asked, AskedMarks | keeps what they ask for, less what we did not list | how many we did not list |
 | Settle | judges what was asked as a whole, records, deletes, or refuses | Settled |
 | Want | finds which of the items they listed we would take | the bits, in the order of HeardOf |
@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from relay.frames import Deletion, Frame, Mark, Place, Refused, Report
+from relay.frames import Deletion, Frame, Marked, Place, Refused, Report
 from relay.stream import Body
 
 
@@ -80,7 +80,7 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class AskedMarks:
     place: Place
-    marks: Sequence[Mark]
+    marks: Sequence[Marked]
 
 
 @dataclass(frozen=True, slots=True)

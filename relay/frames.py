@@ -72,18 +72,19 @@ class Manifest:
     last: bool
 
 
-class Mark(NamedTuple):
-    """Where the memory of a logical ID went: a workspace, or None when it is gone."""
+class Marked(NamedTuple):
+    """The mark of a logical ID (`models/marks.py`); a time of 0 is a half that was never set."""
 
     logical_id: bytes
+    redacted_at: int
+    placed_at: int
     workspace: str | None
-    at: int
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
     place: Place
-    marks: tuple[Mark, ...]
+    marks: tuple[Marked, ...]
     last: bool
 
 
@@ -223,8 +224,8 @@ def _place(fields: Fields) -> Place:
     return Place(fields.words(), fields.words())
 
 
-def _mark(fields: Fields) -> Mark:
-    return Mark(fields.exactly(16), fields.words(empty=True) or None, fields.time())
+def _mark(fields: Fields) -> Marked:
+    return Marked(fields.exactly(16), fields.time(), fields.time(), fields.words(empty=True) or None)
 
 
 def _deletions(fields: Fields) -> Deletions:
@@ -266,7 +267,7 @@ _READERS: dict[int, Callable[[Fields], Frame]] = {
 _WRITERS: dict[type, Callable[[Any], tuple[int, tuple[Any, ...]]]] = {
     Hello: lambda f: (1, (f.version, f.capabilities, f.clock, f.device, f.sends, f.receives, f.workspaces)),
     Manifest: lambda f: (2, (*f.place, _records_out(f.records), f.last)),
-    Marks: lambda f: (3, (*f.place, [(m.logical_id, m.workspace or "", m.at) for m in f.marks], f.last)),
+    Marks: lambda f: (3, (*f.place, [(*m[:3], m.workspace or "") for m in f.marks], f.last)),
     Deletions: lambda f: (4, (*f.place, b"".join(_PAIR.pack(*pair) for pair in f.deletions), f.last)),
     Wanted: lambda f: (5, (*f.place, f.bits, f.last)),
     Data: lambda f: (6, (*f.place, f.part, f.last)),

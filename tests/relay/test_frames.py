@@ -23,7 +23,7 @@ from relay.frames import (
     Frame,
     Hello,
     Manifest,
-    Mark,
+    Marked,
     Marks,
     Place,
     Refused,
@@ -62,7 +62,8 @@ frames = st.one_of(
     ),
     st.builds(Manifest, places, st.lists(records, max_size=8).map(tuple), st.booleans()),
     st.builds(
-        Marks, places, st.lists(st.builds(Mark, ids, st.none() | names, times), max_size=8).map(tuple), st.booleans()
+        Marks, places, st.lists(st.builds(Marked, ids, times, times, st.none() | names), max_size=8).map(tuple),
+        st.booleans(),
     ),
     st.builds(
         Deletions, places,
