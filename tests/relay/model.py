@@ -15,8 +15,8 @@ from typing import Any
 
 from models import rules
 from models.copies import Copy, merged
-from models.deletions import Deleting, is_recorded
 from models.marks import Mark, Verdict, joined, verdict
+from models.recorded import Deleting, is_recorded
 from relay import effects as ask
 from relay.frames import VERSION, Deletion, Frame, Hello, Marked, Place, Refused, decode, encode
 from relay.manifest import ITEM, KEPT, Range, Sum, prefix, summed

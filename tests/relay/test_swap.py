@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from models.deletions import Deleting
+from models.recorded import Deleting
 from relay import effects as ask
 from relay.frames import (
     VERSION,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from models import rules
-from models.deletions import Deleting
+from models.recorded import Deleting
 from relay.frames import Deletions, Frame, Manifest, Marks, Place
 from relay.manifest import ITEM, Items
 from relay.swap import MEMORIES

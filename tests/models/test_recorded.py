@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.deletions import RECORDED, Deleting, is_recorded
+from models.recorded import RECORDED, Deleting, is_recorded
 
 TABLE = {  # the decision's lines: recorded when this device recorded the memory, and when another did
     Deleting.FORGET: (True, True),
