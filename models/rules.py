@@ -35,6 +35,16 @@ DATASET = "memories"
 MEMORY_MAX = 100_000  # code points of its text
 NAME_MAX = 200  # code points of a workspace, a projection, a tool, a file
 
+# -- the swap of deletions (ADR 0176; PRODUCT.md 4.3, 4.4) ---------------------------------------------------
+CAP = 200  # memories that one sync may always delete
+AHEAD = timedelta(minutes=5)  # that a deletion's time may be past the receiver's clock
+PAST_COPY = timedelta(seconds=1)  # that it may be past the receiver's own copy, whatever the clocks
+CLOCK_SHOWN, CLOCK_WAITS = timedelta(seconds=60), timedelta(minutes=10)  # gaps between two clocks
+KEPT, KEPT_AT_MOST = (
+    timedelta(days=180),
+    timedelta(days=400),
+)  # a record, or a mark, since it was last raised here
+
 TICK = timedelta(microseconds=1)
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -132,6 +142,43 @@ def dominates(deletion: datetime, recorded_at: datetime) -> bool:
     when the copy is older"; PRODUCT.md 4.4, Time.
     """
     return deletion >= recorded_at
+
+
+def within_cap(going: int, size: int, spent: int) -> bool:
+    """True when one sync may delete `going` memories of a workspace and dataset that holds `size`.
+
+    `spent` is what all pairings' syncs removed there in the last 24 hours, so that half a sync cannot add up.
+    Source: ADR 0176, "at most half (at least up to 200)"; PRODUCT.md 4.4, Cap.
+    """
+    return going <= max(CAP, size // 2) and spent + going <= max(CAP, (size + spent) // 2)
+
+
+def too_far_ahead(deletion: datetime, now: datetime, recorded_at: datetime) -> bool:
+    """True when a deletion's time is refused: far past the receiver's clock and past its own copy too.
+
+    Source: PRODUCT.md 4.4, Time.
+    """
+    return deletion > now + AHEAD and deletion > recorded_at + PAST_COPY
+
+
+def deletions_wait(gap: timedelta) -> bool:
+    """True when two clocks are too far apart for deletions; data syncs all the same. Source: PRODUCT.md 4.4, Time."""
+    return abs(gap) > CLOCK_WAITS
+
+
+def gap_is_shown(gap: timedelta) -> bool:
+    """True when the pairing's list shows how far the clocks are apart. Source: PRODUCT.md 4.4, Time."""
+    return abs(gap) > CLOCK_SHOWN
+
+
+def record_expires(raised_at: datetime, now: datetime, synced_past: bool) -> bool:
+    """True when a deletion record or a mark may go.
+
+    `synced_past`: every active pairing that may receive it has had a whole session that began after `raised_at`.
+    Source: ADR 0176, "kept 180 days"; PRODUCT.md 4.4, Life of records and marks.
+    """
+    age = now - raised_at
+    return age >= KEPT_AT_MOST or (age >= KEPT and synced_past)
 
 
 def _normalized(text: str) -> str:

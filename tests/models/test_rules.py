@@ -245,3 +245,68 @@ def test_no_more_of_a_long_text_is_normalized_than_a_title_needs(
 def test_what_is_not_seen_does_not_use_a_title_up() -> None:
     assert title_of("\u200b" * 5_000 + " \0" * 5_000 + "Hello" + "\t" * 5_000 + "there") == "Hello there"
     assert title_of(" ".join("word" for _ in range(5_000))) == " ".join(["word"] * 13)[:64]
+
+
+@pytest.mark.parametrize(
+    ("going", "size", "spent", "allowed"),
+    [
+        (200, 200, 0, True),  # up to 200 always
+        (201, 300, 0, False),
+        (500, 1_000, 0, True),  # FAULTS.md D27: exactly half goes, one more does not
+        (501, 1_000, 0, False),
+        (501, 1_001, 0, False),
+        (0, 0, 0, True),
+        (250, 500, 250, False),  # half of what was left, after half went today
+        (125, 500, 250, True),
+        (126, 500, 250, False),
+        (1, 1_000, 1_000, False),  # half of it went today already
+    ],
+)
+def test_one_sync_and_one_day_delete_at_most_half(going: int, size: int, spent: int, allowed: bool) -> None:
+    assert rules.within_cap(going, size, spent) is allowed
+
+
+@given(st.integers(1, 2_000), st.lists(st.integers(0, 2_000), max_size=12))
+def test_whatever_is_asked_in_a_day_at_most_half_or_two_hundred_go(size: int, asked: list[int]) -> None:
+    spent = 0
+    for going in asked:
+        if going <= size - spent and rules.within_cap(going, size - spent, spent):
+            spent += going
+    assert spent <= max(200, size // 2)
+
+
+def test_a_deletion_is_too_far_ahead_only_past_the_clock_and_past_the_copy() -> None:
+    minute, second = timedelta(minutes=1), timedelta(seconds=1)
+    ahead = NOW + 5 * minute + TICK
+    assert rules.too_far_ahead(ahead, NOW, NOW)
+    assert not rules.too_far_ahead(NOW + 5 * minute, NOW, NOW)  # not past the clock's leeway
+    assert not rules.too_far_ahead(ahead, NOW, ahead - second)  # our own copy is as far ahead
+    assert rules.too_far_ahead(ahead, NOW, ahead - second - TICK)
+
+
+@pytest.mark.parametrize(
+    ("gap", "shown", "waits"),
+    [
+        (59, False, False),
+        (60, False, False),
+        (61, True, False),
+        (600, True, False),
+        (601, True, True),
+    ],
+)
+def test_clocks_apart_are_shown_and_far_apart_deletions_wait(gap: int, shown: bool, waits: bool) -> None:
+    """FAULTS.md D42."""
+    for sign in (1, -1):
+        apart = timedelta(seconds=sign * gap)
+        assert (rules.gap_is_shown(apart), rules.deletions_wait(apart)) == (shown, waits)
+
+
+@pytest.mark.parametrize(
+    ("days", "synced_past", "expires"),
+    [(179, True, False), (180, True, True), (181, False, False), (399, False, False), (400, False, True)],
+)
+def test_a_record_is_kept_half_a_year_and_until_all_have_synced_past_it(
+    days: int, synced_past: bool, expires: bool
+) -> None:
+    """FAULTS.md D11, D24."""
+    assert rules.record_expires(NOW, NOW + timedelta(days=days), synced_past) is expires
