@@ -1,8 +1,9 @@
 """Addresses in templates: of static files, which change with their content, so that browsers may keep them for good;
 and whether there is a page at all.
 
-The scripts that every page needs travel as one: a bundle is the files named in its address, one after the other,
-without the lines that are nothing but a comment. They are read as they stand; nothing is built.
+The scripts that every page needs travel as one, and the style sheet likewise: a bundle is the files named in its
+address, one after the other, without the lines that are nothing but a comment. They are read as they stand; nothing is
+built.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from flask import Flask, Response, request, url_for
 from models.errors import NotFound
 
 VERSIONED = ".woff2"  # the style sheet names it by its version, where no address can be counted up
-_script = re.compile(r"[a-z]+\.js")
-_remarks = re.compile(r"^[ \t]*(?:/\*(?s:.*?)\*/|//.*)[ \t]*\n", re.MULTILINE)
+_name = re.compile(r"[a-z]+\.(js|css)")
+KINDS = {"js": "text/javascript", "css": "text/css"}
+_remarks = re.compile(r"^[ \t]*(?:/\*(?s:(?!\*/).)*\*/|//.*)[ \t]*\n", re.MULTILINE)
 BUNDLE_MAX = 30  # files
 FOR_GOOD = "public, max-age=31536000, immutable"
 
@@ -47,14 +49,17 @@ def register(app: Flask) -> None:
 
     @app.get("/static/bundle/<names>")
     def bundled(names: str) -> Response:
-        """The named scripts as one. Raises NotFound for what is none of ours."""
+        """The named files, of one kind, as one. Raises NotFound for what is none of ours."""
         files = names.split("+")
-        if len(files) > BUNDLE_MAX or not all(
-            _script.fullmatch(one) and (folder / one).is_file() for one in files
-        ):
-            raise NotFound("There is no such script.")
-        text = "\n".join(without_remarks((folder / one).read_text("utf-8")) for one in files)
-        response = Response(text, content_type="text/javascript; charset=utf-8")
+        found = [_name.fullmatch(one) for one in files]
+        kinds = {one[1] for one in found if one}
+        if len(files) > BUNDLE_MAX or not all(found) or len(kinds) != 1:
+            raise NotFound("There is no such file.")
+        try:
+            text = "\n".join(without_remarks((folder / one).read_text("utf-8")) for one in files)
+        except FileNotFoundError:
+            raise NotFound("There is no such file.") from None
+        response = Response(text, content_type=f"{KINDS[kinds.pop()]}; charset=utf-8")
         response.headers["Cache-Control"] = (
             FOR_GOOD if request.args.get("v") == bundle_version(files) else "no-cache"
         )
@@ -73,6 +78,6 @@ def register(app: Flask) -> None:
         return response
 
 
-def without_remarks(script: str) -> str:
-    """The script without comments that stand on lines of their own: half of what ours weigh."""
-    return _remarks.sub("", script)
+def without_remarks(text: str) -> str:
+    """Script or style without comments that stand on lines of their own: a third of what ours weigh."""
+    return _remarks.sub("", text)

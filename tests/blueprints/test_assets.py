@@ -33,7 +33,7 @@ def test_a_pages_scripts_come_in_order_and_without_remarks(
     [
         "",
         "nothing.js",
-        "allgone.css",
+        "allgone.css+allgone.js",
         "..%2Fapp.py",
         "allgone.js%2F..%2F..%2Fapp.py",
         "allgone.js+" * 40,
@@ -46,4 +46,6 @@ def test_what_is_no_script_of_ours_is_not_there(client: FlaskClient, names: str)
 
 def test_only_lines_that_are_nothing_but_a_remark_go() -> None:
     script = '/* head\n * more\n */\n"use strict";\n  // a remark\nconst a = "// kept"; // kept\n/** one */\nlet b;\n'
+    style = "/* a */ .a { color: red }\n.b { color: blue }\n/* b */\n.c { color: green } /* c */\n"
+    assert without_remarks(style) == style.replace("/* b */\n", "")
     assert without_remarks(script) == '"use strict";\nconst a = "// kept"; // kept\nlet b;\n'
