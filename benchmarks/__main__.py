@@ -19,6 +19,7 @@ from benchmarks import (
     draining,
     history,
     importing,
+    reconciling,
     report,
     searching,
     serving,
@@ -29,7 +30,18 @@ from tasks import logs
 
 ALL = {
     module.NAME: module
-    for module in (history, searching, serving, browsing, streaming, appending, deletion, draining, importing)
+    for module in (
+        history,
+        searching,
+        serving,
+        browsing,
+        streaming,
+        appending,
+        deletion,
+        draining,
+        importing,
+        reconciling,
+    )
 }
 
 
