@@ -13,11 +13,13 @@ EXAMPLES_READY := $(EXAMPLES)/.installed
 run: $(RUN_READY)
 	@exec $(BIN)/flask --app app start
 
+# Each of the two processes has engines and a browser of its own. `TESTS="tests/models -n 0"` narrows them down.
+TESTS ?= -n 2 --dist loadfile
 test: $(DEV_READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(TESTS)
 
 check: $(DEV_READY) lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(TESTS)
 
 # The examples' types are checked and their tests run against the product; plain `make test` skips them unless this ran.
 examples: $(DEV_READY) $(EXAMPLES_READY)
