@@ -210,7 +210,8 @@
       const asked = heard.includes("approval");
       const who = heard.filter((one) => one !== "approval");
       const said = who.length > 1 ? `${who.length} new messages.` : who.length ? `New message from ${who[0]}.` : "";
-      $("heard").textContent = `${said}${asked ? " Something waits for your approval." : ""}`.trim();
+      const line = $("heard");
+      if (line) line.textContent = `${said}${asked ? " Something waits for your approval." : ""}`.trim();
       heard.length = 0;
     }, 1500);
   }
@@ -223,7 +224,10 @@
     focusOn(events.lastElementChild);
   });
 
-  const scrolled = () => !$("fresh").hidden && !$("later") && isAtEnd(scroller()) && ($("fresh").hidden = true);
+  const scrolled = () => {
+    const fresh = $("fresh"); // not there any more when the conversation was deleted and the page says so
+    if (fresh && !fresh.hidden && !$("later") && isAtEnd(scroller())) fresh.hidden = true;
+  };
   main.addEventListener("scroll", scrolled, { passive: true });
   document.addEventListener("scroll", scrolled, { passive: true });
 

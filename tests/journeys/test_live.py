@@ -205,6 +205,23 @@ def test_a_deletion_elsewhere_takes_the_page_at_once(
     expect(reader.row("Goes away")).to_have_count(0)
 
 
+def test_what_comes_and_goes_at_once_leaves_scripts_that_find_nothing_at_peace(
+    window: Windows, resources: Resources, alice: Player
+) -> None:
+    """The transcript's scripts outlive it: scrolling, and the announcement of a last message, found null."""
+    talk = alice.converse(*(f"Line {number}\n\n" * 5 for number in range(20)))
+    reader = watch(window, alice, talk)
+    alice.say(talk, Draft("assistant_message", {"content": "the last words"}))
+    expect(reader.page.get_by_text("the last words")).to_be_visible()
+    delete_now(resources, alice.owner, talk)
+    tell(resources, talk)
+    expect(reader.page.get_by_role("heading", level=1)).to_have_text("Deleted conversation")
+    reader.page.evaluate("document.getElementById('main').dispatchEvent(new Event('scroll'))")
+    reader.page.wait_for_timeout(
+        2_000
+    )  # the announcement waits for 1.5 s; that nothing happens has no other sign
+
+
 def test_a_sign_in_that_is_revoked_ends_the_stream_and_the_page(
     window: Windows, resources: Resources, alice: Player
 ) -> None:
@@ -242,10 +259,13 @@ def test_a_gap_in_the_network_is_told_calmly_and_mended(
     reader = watch(window, alice, talk)
     reader.expect("ERR_INTERNET_DISCONNECTED", "Failed to load")
     reader.context.set_offline(True)
-    gap = reader.page.get_by_text("The connection is interrupted.")
-    expect(gap).to_be_visible()
+    gap, banner = reader.page.locator("#gap"), reader.page.get_by_text("No connection.")
+    expect(gap).to_contain_text("The connection is interrupted.")
+    expect(banner).to_be_visible()
+    expect(gap).to_be_hidden()  # said once: the banner speaks for the whole page
     assert reader.audit() == ""
     alice.say(talk, Draft("assistant_message", {"content": "while you were away"}))
     reader.context.set_offline(False)
     expect(reader.page.get_by_text("while you were away")).to_be_visible(timeout=20_000)
     expect(gap).to_be_hidden()
+    expect(banner).to_be_hidden()
