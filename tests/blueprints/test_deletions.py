@@ -8,8 +8,10 @@ from collections.abc import Callable
 import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import text
+from sqlalchemy.orm import Session
 
-from models.ids import new_id
+from models.append import open_conversation
+from models.ids import new_id, uuid7
 from tasks import deletion
 from tasks.deletion import delete_many, delete_now
 from tasks.resources import Resources
@@ -171,3 +173,17 @@ def test_no_title_is_shown_and_pages_follow(
     assert seen == made[::-1]
     assert client.get("/deletions?cursor=nonsense", headers=HTMX).status_code == 400
     assert "<html" not in client.get("/deletions", headers=HTMX).text
+
+
+def test_a_conversation_from_an_export_without_times_is_not_said_to_have_begun_in_1970(
+    client: FlaskClient, token: str, alice: Player, resources: Resources
+) -> None:
+    """Its id holds the time 0, so that the next import finds it again; that is no date to show."""
+    timeless = uuid7(0, bytes(10))
+    with Session(resources.engine) as db, db.begin():
+        open_conversation(db, alice.owner, session_id=timeless)
+    delete_now(resources, alice.owner, timeless)
+    page = client.get("/deletions").text
+    assert f'id="d-{timeless}"' in page
+    assert "1970" not in page
+    assert "Not known" in page
