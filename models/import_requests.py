@@ -122,8 +122,13 @@ def repeat(db: Session, owner: Owner, import_id: str, *, again: bool) -> Import:
 
 
 def begin_undo(db: Session, owner: Owner, import_id: str) -> Import:
-    """Queues the removal of what this import made. Raises NotFound; InvalidState at work, or with nothing left."""
+    """Queues the removal of what this import made. Raises NotFound; InvalidState at work, or with nothing left.
+
+    Asked again while that goes on, as from a second tab, it changes nothing and is no error.
+    """
     row = find(db, owner, import_id, lock=True)
+    if row.state == "undoing":
+        return row
     if not row.over:
         raise InvalidState("import_active", "This import is still at work. Stop it first.")
     left = made_by(db, owner, import_id)

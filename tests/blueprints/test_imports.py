@@ -264,6 +264,7 @@ def test_an_undo_that_is_too_early_or_too_late_is_refused_with_its_reason(
     assert post(reader, f"/import/{made}/forget").status_code == 409
     work_on(resources, made)
     assert post(reader, f"/import/{made}/undo").status_code == 303
+    assert post(reader, f"/import/{made}/undo").status_code == 303  # the same yes from a second tab
     work_on(resources, made)
     answer = post(reader, f"/import/{made}/undo")
     assert (answer.status_code, "Nothing that this import made" in answer.text) == (409, True)
