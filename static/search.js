@@ -204,6 +204,11 @@
     const group = row.closest(".group");
     row.remove();
     if (!group.querySelector("li")) group.remove();
+    const said = $("found-count");
+    const left = rows.length - 1;
+    if (/^\d+ conversations?$/.test(said?.textContent)) {
+      said.textContent = left ? `${left} conversation${left === 1 ? "" : "s"}` : "No conversation holds these words any more.";
+    }
     if (held) ((rows[at + 1] ?? rows[at - 1])?.querySelector("a") ?? field).focus();
   }
 

@@ -136,10 +136,13 @@ def test_a_result_is_deleted_like_any_row(window: Windows, alice: Player) -> Non
     expect(reader.page.locator("#found li")).to_have_count(2)
     assert results(reader) == ["Tea one", "Tea three"]
     assert reader.focused() == "Tea three"
+    count = reader.page.locator("#found-count")
+    expect(count).to_have_text("2 conversations")
     reader.page.keyboard.press("Delete")
     dialog.get_by_role("button", name="Delete everywhere").click()
     expect(reader.page.locator("#found li")).to_have_count(1)
     assert reader.focused() == "Tea one"
+    expect(count).to_have_text("1 conversation")
     reader.page.get_by_role("searchbox").fill("")
     expect(reader.nav).to_be_visible()
     assert reader.titles() == ["Coffee", "Tea one"]
@@ -158,6 +161,7 @@ def test_a_result_that_was_deleted_elsewhere_goes_and_nothing_else_moves(
     assert reader.poll() == 200
     expect(reader.page.locator("#found li")).to_have_count(4)
     assert results(reader) == ["Tea 4", "Tea 3", "Tea 1", "Tea 0"]
+    expect(reader.page.locator("#found-count")).to_have_text("4 conversations")
     assert reader.focused() == "Tea 3"
     assert reader.page.evaluate("() => document.querySelectorAll('#found li')[1].mark") == 1
 
