@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,6 +29,10 @@ from tasks.embedded import running_engines
 from tasks.resources import Resources, open_resources
 from tasks.store import make_store
 from tests.cast import Cast, Player
+
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    # Begun with nohup: every process of the tests would inherit that, and rightly stay when it is hung up on.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 FAST = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}  # a test's data dies with it
 
