@@ -266,7 +266,7 @@ def _stale_form(_fault: CSRFError) -> Response:
             return make_response(redirect(url_for("account.sign_in_page", again="1"), 303))
         return to_sign_in()
     detail = "This page was opened under another sign-in, so nothing was done. Load the page again, then try once more."
-    return answer("forbidden", detail, {})
+    return answer("forbidden", detail, {"reload": safe_place(request.referrer or HOME)})
 
 
 def cookie_settings(secret_key: str, https: bool) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from tasks.news import tell
 conversation = Blueprint("conversation", __name__, url_prefix="/conversations/<session_id>")
 
 SIZES = ("bytes", "kB", "MB", "GB")
+REACHED = "gone from this server, and from each client and device as it next connects."
 
 
 @conversation.get("/standing")
@@ -77,9 +78,9 @@ def delete(session_id: str) -> Response | BaseResponse:
     except InvalidState:
         with transaction() as db:
             return make_response(_rendered("delete", _question(db, owner, session_id)), 409)
-    said, owed = "Conversation deleted everywhere.", 0
+    said, owed = f"Conversation deleted: {REACHED}", 0
     if outcome.deleted.again:
-        said = "This conversation was deleted everywhere before."
+        said = "This conversation was deleted before."
     elif outcome.bytes_owed:
         with transaction() as db:
             owed = owed_of(db, session_id)

@@ -4,6 +4,7 @@
 |---|---|
 | `GET /deletions` | the page, newest first, `?cursor=` below a place; to htmx, its rows |
 | `GET /deletions/progress` | JSON `{"owed", "blocked"}`: files that still have bytes, of what went since `since` |
+| `GET /deletions/choices` | JSON `{"held": [[id, title]], "more"}`: all of the list, or of what `q` finds |
 | `POST /deletions/question` | `_many.html`: what deleting each `id` would take along, and which can't go |
 | `POST /deletions` | deletes each `id`: JSON `{"gone", "kept": {id: reason}, "left", "version", "since", "owed"}` |
 
@@ -23,11 +24,14 @@ from blueprints.sidebar import listed
 from models import cursor, deletions, listing
 from models.errors import Invalid
 from models.ids import made_at
+from models.search import search
+from models.words import QUERY_MAX, asked
 from tasks.deletion import delete_many
 
 KIND = "deletions"  # of cursors
 MANY = 200  # conversations that one request deletes
-ASKED_MAX = 5000  # that one question is about: what a list can hold
+ASKED_MAX = 5000  # that one question is about
+FOUND_MAX = 1000  # found ones that are selected at once
 
 done = Blueprint("deletions", __name__, url_prefix="/deletions")
 
@@ -71,6 +75,25 @@ def progress() -> Response:
     with reading() as connection:
         left = deletions.left_since(connection, access.owner(), since)
     return jsonify(owed=left.owed, blocked=left.blocked)
+
+
+@done.get("/choices")
+@access.signed_in_only
+def choices() -> Response:
+    """All conversations that a list or a search leads to, newest first; `more` where these are not all."""
+    owner = access.owner()
+    query = request.args.get("q", "").replace("\0", "")[:QUERY_MAX].strip()
+    if not query:
+        with reading() as connection:
+            page = listing.page(connection, owner, ASKED_MAX)
+        held, more = page.entries, page.more
+    elif terms := asked(query):
+        with transaction() as db:
+            results = search(db, owner, terms, limit=FOUND_MAX)
+        held, more = [one.entry for one in results.found], results.more
+    else:
+        held, more = [], False
+    return jsonify(held=[[entry.id, entry.title] for entry in held], more=more)
 
 
 @done.post("/question")

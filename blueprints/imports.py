@@ -248,12 +248,24 @@ def _page(fault: str = "") -> str:
 def _told(db: Session, owner: Owner, import_id: str) -> dict[str, Any]:
     row = import_requests.find(db, owner, import_id)
     told: dict[str, Any] = {"row": row, "failures_max": FAILURES_MAX, "left": 0, "newest": (), "failures": ()}
+    told["ahead"] = import_requests.ahead(db, row) if row.state == "queued" else 0
     if row.over:
         told["left"] = import_requests.made_by(db, owner, import_id)
         told["newest"] = import_requests.newest(db, owner, import_id, FEW)
         told["failures"] = import_requests.failures(db, import_id)
+        # What was read whole and could not be written may be written at another time; what is damaged stays so.
+        told["retry"] = any(one.session_id for one in told["failures"])
     # Of what the page shows while it is watched; the page itself has a fresh token for its forms each time.
-    shown = (row.state, row.cancel_requested, row.error, row.position, row.total, row.done, row.removed)
+    shown = (
+        row.state,
+        told["ahead"],
+        row.cancel_requested,
+        row.error,
+        row.position,
+        row.total,
+        row.done,
+        row.removed,
+    )
     return {**told, "stamp": sha256(repr(shown).encode()).hexdigest()[:16], "said": _said(row)}
 
 
@@ -269,7 +281,7 @@ def _said(row: Import) -> str:
         case "stopped":
             return "Import stopped. What was imported until then stays."
         case "undone":
-            return f"Import undone. {number(row.removed)} conversations were deleted everywhere."
+            return f"Import undone. {number(row.removed)} conversations were deleted."
         case _:
             return ""
 

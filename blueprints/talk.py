@@ -14,6 +14,7 @@ above the last event that it shows. A page's stamp is read before its events, so
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -25,7 +26,8 @@ from blueprints.api import streams
 from blueprints.database import reading
 from blueprints.gone import gone_page
 from blueprints.sidebar import listed
-from blueprints.transcript import Beside, Item, asked, halves, items, named, updates
+from blueprints.transcript import Beside, Item, halves, items, named, updates
+from blueprints.transcript import asked as approvals_asked
 from models import listing, runs, transcript
 from models import reading as events
 from models.accounts import Owner
@@ -33,7 +35,10 @@ from models.errors import NotFound, RateLimited
 from models.ids import made_at
 from models.listing import Entry
 from models.notes import ORIGINS
+from models.rules import texts
+from models.snippets import said
 from models.transcript import Part
+from models.words import QUERY_MAX, asked
 
 talk = Blueprint("talk", __name__, url_prefix="/conversations/<session_id>")
 
@@ -135,11 +140,12 @@ def _told(connection: Connection, owner: Owner, entry: Entry) -> dict[str, Any]:
     held |= {row.id: row for row in transcript.files_named(connection, owner, session_id, others)}
     beside = Beside(
         transcript.invocations(connection, session_id, halves(found.events)),
-        transcript.approvals(connection, session_id, asked(found.events)),
+        transcript.approvals(connection, session_id, approvals_asked(found.events)),
         held,
         f"/conversations/{session_id}/artifacts",
     )
     shown = items(found.events, beside)
+    query = request.args.get("q", "")[:QUERY_MAX] if at is not None else ""
     waiting = transcript.pending(connection, session_id)
     alive = runs.alive(connection, session_id)
     state = "idle" if alive is None else "stopping" if alive.cancel_requested else "running"
@@ -149,6 +155,7 @@ def _told(connection: Connection, owner: Owner, entry: Entry) -> dict[str, Any]:
         "items": shown,
         "updates": updates(found.events, beside) if request.args.get("after") else [],
         "marked": _marked(shown, at),
+        "said": _said(found.events, at, query),
         "part": found,
         "last": last if found.after is None else found.after,
         "stamp": stamp,
@@ -181,6 +188,14 @@ def _marked(shown: list[Item], at: int | None) -> int | None:
         return None
     every = [inner for item in shown for inner in (item.inner or [item])]
     return max((item.seq for item in every if item.seq <= at), default=every[0].seq)
+
+
+def _said(shown: Sequence[transcript.Said], at: int | None, query: str) -> str:
+    """The words of the message `at` that a search asked for, for the page's script to mark; "" when there are none."""
+    terms = asked(query) if query else ()
+    found = [one for one in shown if one.seq == at] if terms else []
+    words = said("\n".join(texts(found[0].payload.get("content"))), terms) if found else []
+    return orjson.dumps(words).decode() if words else ""
 
 
 def _whole(value: Any) -> str:

@@ -144,6 +144,17 @@ def find_user(db: Session, email: str) -> Principal | None:
     return db.execute(mine).scalar_one_or_none()
 
 
+def set_operator(db: Session, principal: Principal, operator: bool) -> None:
+    """Whether a principal may see the operator's pages. Raises InvalidState("last_operator") for the last one."""
+    others = select(Principal.id).where(
+        Principal.operator, Principal.closed_at.is_(None), Principal.id != principal.id
+    )
+    if principal.operator and not operator and not db.scalars(others.with_for_update()).all():
+        raise InvalidState("last_operator", "This is the last operator. Make another one first.")
+    principal.operator = operator
+    db.flush()
+
+
 def user_named(db: Session, email: str) -> Principal:
     """The principal of that address; raises NotFound."""
     found = find_user(db, email)

@@ -85,6 +85,12 @@ def listed(db: Session, owner: Owner) -> Sequence[Import]:
     return db.scalars(mine.order_by(Import.id.desc()).limit(LISTED)).all()
 
 
+def ahead(db: Session, row: Import) -> int:
+    """How many imports, of whomever, are worked on before a queued one: those that are not over and came before it."""
+    before = select(func.count()).where(Import.state.in_(WORKING), Import.id < row.id)
+    return db.execute(before).scalar_one()
+
+
 def failures(db: Session, import_id: str) -> Sequence[ImportFailure]:
     """The failures that are kept by name, in the order of the file."""
     mine = select(ImportFailure).where(ImportFailure.import_id == import_id)

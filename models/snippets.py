@@ -17,6 +17,13 @@ from models.words import TEXT_MAX, Term, Word, folded, plain, words
 LENGTH = 160  # characters of a snippet, near enough
 LEAD = 40  # of them before the first mark
 _SPACE = re.compile(r"\s+")
+# What Markdown writes around words. It is for the eye of a renderer; in a line of plain text it is in the way.
+_MARKUP = re.compile(
+    r"^[ \t]*(?:```.*|~~~.*|#{1,6}(?=\s)|>(?=\s?)|[-*+](?=\s)|\|?(?:\s*:?-{3,}:?\s*\|?)+$)"  # at a line's beginning
+    r"|(?<![\w*])\*{1,3}(?=\S)|(?<=\S)\*{1,3}(?![\w*])|(?<!\w)__(?=\S)|(?<=\S)__(?!\w)|`+",  # around words
+    re.MULTILINE,
+)
+_LINK = re.compile(r"!?\[([^\[\]\n]{0,200})\]\([^()\s]{0,500}\)")
 
 Span = tuple[int, int]
 
@@ -39,8 +46,11 @@ def snippet(text: str, terms: Sequence[Term], length: int = LENGTH) -> list[Piec
 
     White space becomes one space; where the text goes on, there is an ellipsis.
     """
-    text = plain(text[:TEXT_MAX])
+    raw = plain(text[:TEXT_MAX])
+    text = bare(raw)
     hits = _hits(text, terms)
+    if not hits:  # what was asked for is in the markup itself: an address, the name of a language
+        text, hits = raw, _hits(raw, terms)
     start = _opening(text, _densest(hits, length - LEAD) if hits else 0)
     end = min(len(text), start + length)
     if end < len(text) and (cut := text.rfind(" ", start + length // 2, end)) > 0:
@@ -52,6 +62,17 @@ def snippet(text: str, terms: Sequence[Term], length: int = LENGTH) -> list[Piec
     if end < len(text):
         told.append(Piece("…", False))
     return told
+
+
+def bare(text: str) -> str:
+    """A message's text without what Markdown writes around its words."""
+    return _MARKUP.sub("", _LINK.sub(r"\1", text))
+
+
+def said(text: str, terms: Sequence[Term]) -> list[str]:
+    """The words of a text that are asked for, each spelling once, as they stand there: for marking them in a page."""
+    text = plain(text[:TEXT_MAX])
+    return sorted({text[start:end] for (start, end), _ in _hits(text, terms)})
 
 
 def _hits(text: str, terms: Sequence[Term]) -> list[tuple[Span, int]]:

@@ -27,14 +27,20 @@
       document.dispatchEvent(new CustomEvent(`allgone:${name}`, { detail }));
     },
 
-    /** Says something in the page's status line, for the eye and for a screen reader, and takes it back after 8 s. */
-    announce(text) {
+    /** Says something in the page's status line, for the eye and for a screen reader, and takes it back after 8 s; not
+     * while the link to `more` is pointed at or has the focus. */
+    announce(text, more) {
       const said = document.getElementById("said");
       clearTimeout(quiet);
       said.textContent = text;
-      quiet = setTimeout(() => (said.textContent = ""), 8000);
+      if (more) said.append(" ", Object.assign(document.createElement("a"), { href: more, textContent: "See deletions" }));
+      const hush = () => {
+        if (said.matches(":hover, :focus-within")) quiet = setTimeout(hush, 2000);
+        else said.textContent = "";
+      };
+      quiet = setTimeout(hush, 8000);
     },
   };
 
-  document.addEventListener("allgone:deleted", ({ detail: { said } }) => said && allgone.announce(said));
+  document.addEventListener("allgone:deleted", ({ detail: { said } }) => said && allgone.announce(said, "/deletions"));
 })();

@@ -67,11 +67,31 @@
     if (document.activeElement === dialog || document.activeElement === document.body) $("delete-cancel")?.focus();
   });
 
-  /** Says in the dialog what went wrong. What was asked for was not done, or it is not known. */
-  function problem(text) {
+  /** Says in the dialog what went wrong. What was asked for was not done, or it is not known. `way` is a button more. */
+  function problem(text, way) {
     if (!question.querySelector("#delete-problem")) question.replaceChildren($("problem-template").content.cloneNode(true));
     show();
     $("delete-problem").textContent = text;
+    $("delete-way")?.remove();
+    if (!way) return;
+    const button = Object.assign(document.createElement("button"), { id: "delete-way", type: "button", textContent: way.says });
+    button.addEventListener("click", way.run);
+    question.querySelector(".actions").append(button);
+  }
+
+  /** Not even the question came, so this deleted nothing. */
+  function unasked(again) {
+    question.replaceChildren($("problem-template").content.cloneNode(true));
+    $("delete-title").textContent = navigator.onLine ? "The server does not answer" : "You are offline";
+    const until = navigator.onLine ? "once it answers" : "once you are connected";
+    problem(`Nothing was deleted by this. Try again ${until}.`, { says: "Try again", run: again });
+  }
+
+  /** What a refusal says, and the button that it needs. */
+  function refused(text, status) {
+    const body = new DOMParser().parseFromString(text, "text/html").body;
+    const way = body.querySelector("[data-reload]") && { says: "Load the page again", run: () => location.reload() };
+    problem(body.textContent.trim() || `The server answered ${status}. Nothing was deleted.`, way);
   }
 
   const isWatch = (ctx) => ctx.sourceElement.id === "delete-watch";
@@ -88,13 +108,14 @@
       allgone.list.forget(id, false);
       return;
     }
-    const body = new DOMParser().parseFromString(ctx.text, "text/html").body;
-    problem(body.textContent.trim() || `The server answered ${status}. Nothing was deleted.`);
+    refused(ctx.text, status);
   });
 
   document.addEventListener("htmx:error", ({ detail: { ctx } }) => {
     if (ctx && inDialog(ctx)) clearTimeout(slow);
     if (!ctx || ctx.response || !inDialog(ctx) || isWatch(ctx)) return;
+    const { action, method } = ctx.request;
+    if (method === "GET" && asked !== null) return unasked(() => ask(action, opener));
     problem("No answer came from the server, so it is not known whether this was done. Check your connection and try again: deleting twice does no harm.");
   });
 
@@ -105,6 +126,7 @@
   }, true);
 
   allgone.ask = ask;
+  allgone.dialog = { problem, refused, unasked };
   allgone.shortcut({
     keys: ["Delete", "Backspace"],
     group: "In the list",

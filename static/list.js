@@ -52,6 +52,7 @@
     held.day = more ? held.day : state.dataset.day;
     if (!more) floor = version;
 
+    standIn();
     if (active && active !== document.activeElement) {
       if (active.isConnected) active.focus({ preventScroll: true });
       else if (active === sentinel && first) focusRow(first);
@@ -189,6 +190,11 @@
   allgone.shortcut({ ...inList, keys: "Home", says: "First conversation", run: (event) => focusRow(rowsHere(event)[0]) });
   allgone.shortcut({ ...inList, keys: "End", says: "Last of those loaded", run: (event) => focusRow(rowsHere(event).at(-1)) });
 
+  /** What stands there when no row is left, and no further page that may have one. */
+  function standIn() {
+    if (!nav().querySelector("li, #older, #empty")) nav().replaceChildren($("empty-template").content.cloneNode(true));
+  }
+
   /** Takes one row out, and gives the focus to its neighbour where `refocus` says so. */
   function dropRow(id, refocus) {
     const row = $(`c-${id}`);
@@ -200,7 +206,7 @@
       row.remove();
       if (!group.querySelector("li")) group.remove();
     }
-    if (!nav().querySelector("li, #older")) nav().replaceChildren($("empty-template").content.cloneNode(true));
+    standIn();
     if (!refocus) return;
     if (neighbour && neighbour.getClientRects().length) focusRow(neighbour);
     else ($("empty") ?? $("main")).focus();

@@ -166,11 +166,11 @@
   });
   field.addEventListener("keydown", (event) => {
     if (event.key === "ArrowDown") {
-      const first = region.querySelector("li");
+      const first = region.querySelector("li") ?? (region.childElementCount ? null : allgone.list.rows()[0]);
       if (!first) return;
       event.preventDefault();
       allgone.list.focusRow(first);
-    } else if (event.key === "Escape" && !event.isComposing) {
+    } else if (event.key === "Escape" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
       event.stopPropagation();
       if (field.value) return clear();
@@ -186,6 +186,15 @@
     field.focus();
   });
   region.addEventListener("click", (event) => {
+    const link = event.target.closest("li a");
+    const place = (address) => address.split("#")[0];
+    if (link && !event.defaultPrevented && !event.ctrlKey && !event.metaKey && place(link.href) === place(location.href)) {
+      // Another search led to the message that is open: its address is here already, its marks are not.
+      event.preventDefault();
+      history.replaceState(null, "", link.href);
+      location.reload();
+      return;
+    }
     if (event.target.closest("#found-more")) {
       event.preventDefault();
       more(true);

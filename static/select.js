@@ -95,9 +95,27 @@
   $("many-end").addEventListener("click", () => end());
   $("many-all").addEventListener("click", everything);
 
-  function everything() {
+  /** Selects all there are, also those that are not loaded; where they can't be asked for, says which it has. */
+  async function everything() {
     rows().forEach((row) => choose(row, true));
     count();
+    const query = $("results")?.dataset.q ?? "";
+    if (!$(query ? "found-more" : "older")) return;
+    const button = $("many-all");
+    button.ariaBusy = "true";
+    try {
+      const answer = await fetch(`/deletions/choices?${new URLSearchParams({ q: query })}`, { headers: { "HX-Request": "true" } });
+      if (!answer.ok || answer.headers.get("HX-Redirect")) throw answer;
+      const { held, more } = await answer.json();
+      if (!on) return;
+      for (const [id, title] of held) if (!chosen.has(id)) chosen.set(id, title || "Untitled");
+      count();
+      if (more) announce(`The newest ${held.length.toLocaleString("en")} are selected; that is the most at once.`);
+    } catch {
+      announce("Only those that are loaded are selected: the server did not answer.");
+    } finally {
+      button.ariaBusy = null;
+    }
   }
 
   // Captured: in this mode a row is chosen, not opened.
@@ -131,7 +149,7 @@
 
   const inMode = { group: "In the list", when: () => on, run: () => false };
   allgone.shortcut({ ...inMode, keys: "Space", says: "Select, or take back; with Shift up to here" });
-  allgone.shortcut({ ...inMode, keys: "mod+a", says: "Select all that are loaded" });
+  allgone.shortcut({ ...inMode, keys: "mod+a", says: "Select all" });
   allgone.shortcut({ ...inMode, keys: "Escape", says: "Leave the selection" });
 
   // ---- what changes meanwhile -----------------------------------------------------------------------------------
@@ -159,22 +177,13 @@
       location.assign(there);
       return new Promise(() => {}); // the page is leaving
     }
-    if (!answer.ok) {
-      const told = new DOMParser().parseFromString(await answer.text(), "text/html").body.textContent.trim();
-      throw new Error(told || `The server answered ${answer.status}.`);
-    }
+    if (!answer.ok) throw Object.assign(new Error(), { html: await answer.text(), status: answer.status });
     return answer;
   }
 
   const NO_ANSWER = "No answer came from the server, so it is not known whether this was done. Check your connection and try again: deleting twice does no harm.";
-  const wordsOf = (fault) => (fault instanceof TypeError ? NO_ANSWER : fault.message);
-
-  function problem(text) {
-    if (!question.querySelector("#delete-problem")) question.replaceChildren($("problem-template").content.cloneNode(true));
-    if (!dialog.open) dialog.showModal();
-    $("delete-problem").textContent = text;
-    $("delete-cancel")?.focus();
-  }
+  const told = (html) => new DOMParser().parseFromString(html, "text/html").body.textContent.trim();
+  const wordsOf = ({ html, status }) => (html === undefined ? NO_ANSWER : told(html) || `The server answered ${status}.`);
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -186,10 +195,12 @@
     try {
       const answer = await send("/deletions/question", chosen.keys());
       question.innerHTML = await answer.text();
-    } catch (fault) {
-      return problem(wordsOf(fault));
+    } catch ({ html, status }) {
+      if (html === undefined) allgone.dialog.unasked(ask);
+      else allgone.dialog.refused(html, status);
+      return $("delete-cancel").focus();
     }
-    dialog.showModal();
+    if (!dialog.open) dialog.showModal();
     $("delete-cancel").focus();
     dialog.addEventListener("close", () => on && (before.isConnected && before.getClientRects().length ? before : $("many-end")).focus(), { once: true });
     $("many-confirm")?.addEventListener("click", erase);
@@ -235,7 +246,7 @@
     const names = Object.entries(kept).map(([id, why]) => [chosen.get(id) || "Untitled", why]);
     const whole = !fault && !names.length && !left.length;
     const number = gone.length.toLocaleString("en");
-    let said = `${number} conversation${gone.length === 1 ? "" : "s"} deleted everywhere.`;
+    let said = `${number} conversation${gone.length === 1 ? "" : "s"} deleted: gone from this server, and from each client and device as it next connects.`;
     if (owed) said += ` ${owed.toLocaleString("en")} file${owed === 1 ? "" : "s"} still being erased.`;
     if (whole) end(false);
     if (gone.length) {
@@ -285,5 +296,8 @@
     announce(said || "Nothing was deleted.");
   }
 
-  form.hidden = false;
+  // Nothing to select, no button.
+  const settle = () => (form.hidden = !on && !rows().length && !allgone.list.rows().length);
+  for (const name of ["listed", "found", "forgotten"]) document.addEventListener(`allgone:${name}`, settle);
+  settle();
 })();

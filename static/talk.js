@@ -246,10 +246,43 @@
     goTo(node);
   });
 
+  // ---- what a search found ----------------------------------------------------------------------------------
+  /** Marks the words in the message without touching it, and goes to the first of them. */
+  function markWords(node, words) {
+    if (!node || !words.length || !window.Highlight) return;
+    const escaped = words.map((word) => word.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&"));
+    const UNSPACED = /^[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/u;
+    // At the beginning of a word; scripts that write no spaces have none.
+    const any = escaped.sort((a, b) => b.length - a.length).map((word) => (UNSPACED.test(word) ? word : `(?<![\\p{L}\\p{M}\\p{N}])${word}`));
+    const spoken = new RegExp(any.join("|"), "gu");
+    const walker = document.createTreeWalker(node.querySelector(".prose") ?? node, NodeFilter.SHOW_TEXT);
+    const ranges = [];
+    while (walker.nextNode()) {
+      for (const match of walker.currentNode.data.matchAll(spoken)) {
+        const range = new Range();
+        range.setStart(walker.currentNode, match.index);
+        range.setEnd(walker.currentNode, match.index + match[0].length);
+        ranges.push(range);
+      }
+    }
+    if (!ranges.length) return;
+    CSS.highlights.set("found", new Highlight(...ranges));
+    const go = () => {
+      const seen = ranges[0].getBoundingClientRect();
+      if (seen.top < 80 || seen.bottom > innerHeight - 80) scroller().scrollTop += seen.top - innerHeight / 3;
+    };
+    go();
+    // Until it has loaded, the browser goes to the message that the address names, and that may be a long one.
+    if (document.readyState !== "complete") addEventListener("load", () => requestAnimationFrame(go), { once: true });
+  }
+
   // ---- begin -------------------------------------------------------------------------------------------------
   history.scrollRestoration = "manual";
-  if (article.dataset.at) goTo($(`e-${article.dataset.at}`));
-  else if (!location.hash && !location.search) toEnd();
+  if (article.dataset.at) {
+    const node = $(`e-${article.dataset.at}`);
+    goTo(node);
+    if (article.dataset.said) markWords(node, JSON.parse(article.dataset.said));
+  } else if (!location.hash && !location.search) toEnd();
   watch();
   matchMedia("(min-width: 48rem)").addEventListener("change", watch);
 })();

@@ -99,6 +99,7 @@ def rendered(**told: Any) -> str:
         return render_template(
             "account/page.html",
             **{"done": None, "shown": None, "faults": {}, "values": {}, **context, **told},
+            words=SCOPE_WORDS,
             scopes=[(scope, SCOPE_WORDS[scope]) for scope in SCOPES],
             lives=LIVES,
             life=LIFE,

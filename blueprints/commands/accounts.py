@@ -1,4 +1,4 @@
-"""`user create`, `user sign-in-link`, `token create|list|revoke`."""
+"""`user create`, `user sign-in-link`, `user operator`, `token create|list|revoke`."""
 
 from __future__ import annotations
 
@@ -44,6 +44,20 @@ def sign_in_link(email: str, as_json: bool) -> None:
     with Session(held().engine) as db, db.begin():
         url = sign_in_url(held().settings, db, accounts.user_named(db, email))
     say(as_json, {"url": url}, url)
+
+
+@user.command("operator")
+@click.argument("email")
+@click.option("--off", is_flag=True, help="Take it back; the last operator stays one.")
+@json_option
+@command
+def make_operator(email: str, off: bool, as_json: bool) -> None:
+    """Let EMAIL see the operator's pages."""
+    with Session(held().engine) as db, db.begin():
+        principal = accounts.user_named(db, email)
+        accounts.set_operator(db, principal, not off)
+        document = {"id": principal.id, "email": principal.email, "operator": principal.operator}
+    say(as_json, document, f"{email} is {'no operator any more' if off else 'an operator'}.")
 
 
 @click.group("token")

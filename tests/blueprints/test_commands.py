@@ -57,6 +57,20 @@ def test_a_user_is_made_with_its_tenant_and_once(run: Any, resources: Resources)
     assert count(resources, "principals") == 2
 
 
+def test_another_user_can_be_made_the_operator_and_the_last_one_stays(run: Any, resources: Resources) -> None:
+    run("user", "create", "dora@example.com", "--operator")
+    run("user", "create", "emil@example.com")
+    refused(run("user", "operator", "dora@example.com", "--off"), "last operator")
+    told = document(run("user", "operator", "emil@example.com", "--json"))
+    assert (told["email"], told["operator"]) == ("emil@example.com", True)
+    assert (
+        run("user", "operator", "dora@example.com", "--off").stdout
+        == "dora@example.com is no operator any more.\n"
+    )
+    refused(run("user", "operator", "emil@example.com", "--off"), "last operator")
+    refused(run("user", "operator", "nobody@example.com"), "nobody@example.com")
+
+
 def test_a_sign_in_link_works_once_and_says_the_public_address(
     run: Any, client: FlaskClient, alice: Player
 ) -> None:

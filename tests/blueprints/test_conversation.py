@@ -11,6 +11,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from blueprints.conversation import REACHED
 from models.append import Draft
 from models.ids import new_id
 from models.runs import Run
@@ -206,7 +207,7 @@ def test_deleting_answers_200_with_what_happened(reader: FlaskClient, alice: Pla
     assert answer.status_code == 200
     told = json.loads(answer.headers["HX-Trigger"])["allgone:deleted"]
     assert told["id"] == talk
-    assert told["said"] == "Conversation deleted everywhere."
+    assert told["said"] == f"Conversation deleted: {REACHED}"
     assert str(told["version"]) == answer.headers["Allgone-List-Version"]
     assert reader.get(f"/conversations/{talk}").status_code == 404
     again = reader.post(f"/conversations/{talk}/delete", data=token(reader), headers=HTMX)

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 import pytest
 from flask.testing import FlaskClient
+from sqlalchemy import text
 from sqlalchemy.orm import Session
 from werkzeug.test import TestResponse
 
@@ -81,6 +82,45 @@ def test_a_file_is_taken_queued_imported_and_told(
     assert "Import finished" in page
     assert "question 2" in page
     assert len(conversations(resources, alice)) == 2
+
+
+def test_a_queued_import_says_how_many_are_ahead(reader: FlaskClient, resources: Resources) -> None:
+    made = [import_id(send(reader)) for _ in range(3)]
+    said = [reader.get(f"/import/{one}").text for one in made]
+    assert "Its import begins in a moment." in said[0]
+    assert "Another import is ahead of it" in said[1]
+    assert "2 imports are ahead of it" in said[2]
+    work_on(resources, made[0])
+    assert "Another import is ahead of it" in reader.get(f"/import/{made[2]}").text
+
+
+def test_trying_again_is_offered_where_it_may_help(reader: FlaskClient, resources: Resources) -> None:
+    damaged = import_id(send(reader, orjson.dumps([{"mapping": {}, "title": "damaged"}, chatgpt(1)])))
+    work_on(resources, damaged)
+    page = reader.get(f"/import/{damaged}").text
+    assert "damaged in the file" in page
+    assert "Try again what failed" not in page
+    refused_one = import_id(send(reader, orjson.dumps([chatgpt(2), chatgpt(3)])))
+    with Session(resources.engine) as db, db.begin():
+        db.execute(
+            text(
+                "CREATE FUNCTION pg_temp_refuse() RETURNS trigger AS $$ BEGIN"
+                " IF NEW.title = 'question 3' THEN RAISE EXCEPTION 'no'; END IF; RETURN NEW; END $$ LANGUAGE plpgsql"
+            )
+        )
+        db.execute(
+            text(
+                "CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON sessions"
+                " FOR EACH ROW EXECUTE FUNCTION pg_temp_refuse()"
+            )
+        )
+    try:
+        work_on(resources, refused_one)
+    finally:
+        with Session(resources.engine) as db, db.begin():
+            db.execute(text("DROP TRIGGER refuse ON sessions"))
+            db.execute(text("DROP FUNCTION pg_temp_refuse"))
+    assert "Try again what failed" in reader.get(f"/import/{refused_one}").text
 
 
 def test_htmx_is_told_where_to_go(reader: FlaskClient) -> None:

@@ -182,6 +182,33 @@ def other_users_link(reader: Window, world: World) -> None:
     reader.page.goto(f"{reader.address}/sign-in/{world.cast.bob.link()}")
 
 
+def searched(query: str) -> Way:
+    def reach(reader: Window, _world: World) -> None:
+        if not reader.page.locator("#q").is_visible():
+            reader.page.get_by_role("button", name="Conversation history").click()
+        reader.page.locator("#q").fill(query)
+        expect(reader.page.locator("#results")).to_have_attribute("data-q", query)
+
+    return reach
+
+
+def selecting(reader: Window, _world: World) -> None:
+    reader.page.get_by_role("button", name="Select", exact=True).click()
+    reader.page.locator(".pick").first.check()
+
+
+def selected(reader: Window, world: World) -> None:
+    selecting(reader, world)
+    reader.page.get_by_role("button", name="Delete…").click()
+    expect(reader.page.get_by_role("alertdialog")).to_contain_text("for good")
+
+
+def offline_question(reader: Window, _world: World) -> None:
+    reader.context.set_offline(True)
+    reader.ask("Everything")
+    expect(reader.page.get_by_role("alertdialog")).to_contain_text("You are offline")
+
+
 STATES = (
     State("the sign-in page", "/sign-in", who=""),
     State("a used link", "/sign-in/used", who="", says="401"),
@@ -210,6 +237,14 @@ STATES = (
     State("the sheet of shortcuts", "{everything}", sheet),
     State("the sheet, single keys off", reach=sheet_without_single_keys),
     State("no answer from the server", "{everything}", away, says="ERR_|Failed to fetch"),
+    State("what a search found", reach=searched("look")),
+    State("a search that found nothing", reach=searched("nowhere to be found")),
+    State("a found message", "{everything}?at=2&q=quoted"),
+    State("selecting", reach=selecting),
+    State("the question about many", reach=selected),
+    State("the question, offline", reach=offline_question, says="ERR_|Failed to fetch"),
+    State("the deletions", "/deletions"),
+    State("the Import page", "/import"),
     State("an address of nothing", "/nowhere", says="404"),
     State("a refused form", reach=forged, says="403"),
     State("the operator's page", "/operations/", who="olivia"),

@@ -7,11 +7,28 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from blueprints.conversation import REACHED
 from tests.cast import Player
 from tests.journeys.window import POLL, Held, Windows
 
 pytestmark = pytest.mark.browser
 QUESTION = re.compile(r"/conversations/[0-9a-f-]+/delete$")
+
+
+def test_a_question_that_cannot_be_asked_says_that_nothing_was_deleted(
+    window: Windows, alice: Player
+) -> None:
+    alice.converse("Groceries")
+    reader = window().sign_in(alice)
+    reader.expect("ERR_INTERNET_DISCONNECTED", "Failed to fetch")
+    reader.context.set_offline(True)
+    dialog = reader.ask("Groceries")
+    expect(dialog.get_by_role("heading")).to_have_text("You are offline")
+    expect(dialog).to_contain_text("Nothing was deleted by this. Try again once you are connected.")
+    reader.context.set_offline(False)
+    dialog.get_by_role("button", name="Try again").click()
+    expect(dialog.get_by_role("heading")).to_have_text("Delete this conversation everywhere?")
+    expect(dialog.get_by_role("button", name="Try again")).to_have_count(0)
 
 
 def test_a_server_that_does_not_answer_is_told_and_asked_again_by_itself(
@@ -147,5 +164,5 @@ def test_a_dialog_left_while_the_deletion_is_under_way_still_loses_the_row(
     reader.page.keyboard.press("Escape")
     late.release()
     expect(reader.row("Goes")).to_have_count(0)
-    expect(reader.said).to_have_text("Conversation deleted everywhere.")
+    expect(reader.said).to_have_text(f"Conversation deleted: {REACHED} See deletions")
     assert reader.focused() == "Stays"

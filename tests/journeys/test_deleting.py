@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from blueprints.conversation import REACHED
 from models import runs
 from models.append import Draft
 from tasks.deletion import delete_now
@@ -80,7 +81,7 @@ def test_the_keyboard_alone_deletes_and_goes_on_to_the_neighbour(window: Windows
         assert reader.focused() == CONFIRM
         reader.page.keyboard.press("Enter")
         expect(reader.row(doomed)).to_have_count(0)
-        expect(reader.said).to_have_text("Conversation deleted everywhere.")
+        expect(reader.said).to_have_text(f"Conversation deleted: {REACHED} See deletions")
         assert reader.focused().startswith(neighbour)
 
 
@@ -106,7 +107,9 @@ def test_bytes_that_are_still_owed_are_not_claimed_gone(
     shutil.rmtree(folder)
     folder.write_text("a plain file where the folder should be")
     confirm(reader)
-    expect(reader.said).to_have_text("Conversation deleted everywhere. 1 file still being erased.")
+    expect(reader.said).to_have_text(
+        f"Conversation deleted: {REACHED} 1 file still being erased. See deletions"
+    )
 
 
 def test_a_run_is_stopped_and_then_the_deletion_confirmed_in_the_same_dialog(
@@ -155,7 +158,7 @@ def test_what_is_gone_already_is_said_and_its_row_goes(
     reader.ask("First")
     delete_now(resources, alice.owner, first)
     confirm(reader)
-    expect(reader.said).to_have_text("This conversation was deleted everywhere before.")
+    expect(reader.said).to_have_text("This conversation was deleted before. See deletions")
     assert reader.titles() == ["Stays"]
 
 

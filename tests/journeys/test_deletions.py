@@ -31,12 +31,12 @@ def test_each_deletion_is_told_as_far_as_it_is_known_and_becomes_true_by_itself(
     main = reader.page.get_by_role("main")
     expect(main.get_by_role("heading", level=1)).to_have_text("Deletions")
     files = main.locator("td[data-label=Files]")
-    expect(files).to_have_text(["2 still being erased", "All erased"])
+    expect(files).to_have_text(["2 still being erased", "None left"])
     expect(main.locator("td[data-label='This server']")).to_have_text(["Gone", "Gone"])
     assert "Secret" not in reader.page.content()
     with Session(alice.engine) as db, db.begin():
         db.execute(text("DELETE FROM outbox"))
-    expect(files).to_have_text(["All erased", "All erased"], timeout=20_000)
+    expect(files).to_have_text(["None left", "None left"], timeout=20_000)
     expect(reader.page.locator("#deletions[hx-get]")).to_have_count(0)
 
 

@@ -261,7 +261,7 @@ def test_a_file_of_no_known_kind_says_what_to_do(window: Windows, alice: Player,
     reader = window().sign_in(alice)
     choose(reader, path)
     becomes(reader, "This import did not succeed")
-    expect(reader.page.get_by_role("alert").filter(has_text="holds no conversations")).to_contain_text(
+    expect(reader.page.get_by_role("alert").filter(has_text="cannot be imported")).to_contain_text(
         "Nothing was imported"
     )
 

@@ -30,6 +30,13 @@ def results(reader: Window) -> list[str]:
     return reader.page.locator("#found li a").all_inner_texts()
 
 
+def marks(reader: Window) -> list[str]:
+    """What is marked in the open conversation's text."""
+    script = "() => [...(CSS.highlights.get('found') ?? [])].map(String)"
+    found: list[str] = reader.page.evaluate(script)
+    return found
+
+
 def test_typing_finds_shows_the_words_and_leads_to_the_message(window: Windows, alice: Player) -> None:
     alice.converse("Groceries")
     talk = alice.converse(
@@ -41,7 +48,8 @@ def test_typing_finds_shows_the_words_and_leads_to_the_message(window: Windows, 
     expect(reader.page.locator("#results")).to_have_attribute("data-q", "blue te")
     assert results(reader) == ["A trip to Norway"]
     assert reader.page.locator("#found mark").all_inner_texts() == ["blue", "te"]
-    expect(reader.nav).to_be_hidden()
+    expect(reader.page.locator("#history")).to_be_hidden()
+    expect(reader.nav.get_by_role("link", name="A trip to Norway")).to_be_visible()  # the landmark stays
     expect(reader.page.locator("#found-said")).to_have_text("1 conversation")
     reader.page.keyboard.press("ArrowDown")
     assert reader.focused() == "A trip to Norway"
@@ -49,11 +57,57 @@ def test_typing_finds_shows_the_words_and_leads_to_the_message(window: Windows, 
     reader.page.wait_for_url(f"**/conversations/{talk}?*")
     reader.settle()
     expect(reader.page.get_by_text("Take the blue tent").last).to_be_in_viewport()
+    assert marks(reader) == ["blue", "te"]
     assert results(reader) == ["A trip to Norway"]  # and the others stay beside it
     expect(reader.page.locator("#found a[aria-current=page]")).to_have_count(1)
     reader.page.go_back()
     reader.settle()
     assert results(reader) == ["A trip to Norway"]
+
+
+def test_the_first_found_word_of_a_long_message_is_in_view_and_each_is_marked(
+    window: Windows, alice: Player
+) -> None:
+    lines = "\n\n".join(f"Line {n} of *many* words." for n in range(300))
+    alice.converse("A question", f"{lines}\n\nThe **zebra** (zebras, Zebra+) 斑馬の話\n\n{lines}", "Thanks")
+    reader = window().sign_in(alice)
+    type_in(reader, "zebra")
+    reader.page.locator("#found li a").click()
+    reader.page.wait_for_url("**/conversations/*")
+    reader.settle()
+    assert marks(reader) == ["zebra", "zebra", "Zebra"]
+    seen = reader.page.evaluate(
+        "() => { const box = [...CSS.highlights.get('found')][0].getBoundingClientRect();"
+        " return box.top > 0 && box.bottom < innerHeight; }"
+    )
+    assert seen
+    type_in(reader, "馬の")
+    reader.page.locator("#found li a").click()
+    reader.page.wait_for_function(
+        "() => [...(CSS.highlights.get('found') ?? [])].map(String).join() === '馬の'"
+    )
+
+
+def test_an_empty_search_leads_down_into_the_list_and_shift_escape_to_the_page(
+    window: Windows, alice: Player
+) -> None:
+    alice.converse("Groceries")
+    reader = window().sign_in(alice)
+    reader.page.keyboard.press("/")
+    reader.page.keyboard.press("ArrowDown")
+    assert reader.focused() == "Groceries"
+    reader.page.keyboard.press("/")
+    reader.page.keyboard.press("Shift+Escape")
+    expect(reader.page.locator("#main")).to_be_focused()
+
+
+def test_a_snippet_shows_words_and_not_their_markup(window: Windows, alice: Player) -> None:
+    alice.converse("Hello", "## Plan\n\n- **Buy** a [blue tent](https://shop.example/tents)\n- `pack` it")
+    reader = window().sign_in(alice)
+    type_in(reader, "tent")
+    assert reader.page.locator("#found .snippet").all_inner_texts() == ["Plan Buy a blue tent pack it"]
+    type_in(reader, "shop.example")
+    assert "shop.example" in reader.page.locator("#found .snippet").inner_text()
 
 
 def test_escape_leads_back_to_the_list_and_the_focus_with_it(window: Windows, alice: Player) -> None:
@@ -214,7 +268,7 @@ def test_without_a_script_the_search_is_a_form(window: Windows, alice: Player) -
     field.fill("milk")
     field.press("Enter")
     assert results(reader) == ["Tea"]
-    expect(reader.nav).to_be_hidden()
+    expect(reader.page.locator("#history")).to_be_hidden()
     reader.page.locator("#found li a").click()
     assert reader.page.url == f"{reader.address}/conversations/{talk}?at=2&q=milk#e-2"
     reader.page.get_by_role("link", name="Clear").click()

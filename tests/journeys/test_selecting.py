@@ -10,6 +10,7 @@ from playwright.sync_api import Locator, expect
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from blueprints.conversation import REACHED
 from models.append import Draft
 from tasks.deletion import delete_now
 from tasks.resources import Resources
@@ -64,7 +65,7 @@ def test_many_are_deleted_by_one_confirmation(window: Windows, alice: Player, re
         expect(dialog).to_contain_text(said)
     dialog.get_by_role("button", name=CONFIRM).click()
     expect(dialog).to_be_hidden()
-    expect(reader.page.locator("#said")).to_have_text("3 conversations deleted everywhere.")
+    expect(reader.page.locator("#said")).to_have_text(f"3 conversations deleted: {REACHED} See deletions")
     assert sorted(reader.titles()) == ["Talk 0", "Talk 3", "Talk 5"]
     assert reader.focused() in {"Talk 3", "Talk 5"}
     expect(reader.page.locator(".pick")).to_have_count(0)
@@ -158,7 +159,7 @@ def test_what_has_an_active_run_is_named_and_stays_selected(window: Windows, ali
     alice.start_run(made[2])  # and another begins behind the question
     dialog.get_by_role("button", name=CONFIRM).click()
     expect(dialog).to_have_accessible_name("Not all were deleted")
-    expect(dialog).to_contain_text("1 conversation deleted everywhere.")
+    expect(dialog).to_contain_text(f"1 conversation deleted: {REACHED}")
     expect(dialog).to_contain_text("Talk 2: a run is active")
     dialog.get_by_role("button", name="Close").click()
     assert selected(reader) == ["Talk 1", "Talk 2"]
@@ -216,7 +217,9 @@ def test_more_than_one_request_holds_are_deleted_in_turn(window: Windows, alice:
         ),
     )
     dialog.get_by_role("button", name=CONFIRM).click()
-    expect(reader.page.locator("#said")).to_have_text("230 conversations deleted everywhere.", timeout=60_000)
+    expect(reader.page.locator("#said")).to_have_text(
+        f"230 conversations deleted: {REACHED} See deletions", timeout=60_000
+    )
     assert max(sent) <= 100
     expect(reader.nav).to_contain_text("No conversations yet")
 
@@ -246,6 +249,61 @@ def test_the_open_conversation_may_be_among_them(window: Windows, alice: Player)
     ask(reader).get_by_role("button", name=CONFIRM).click()
     expect(reader.page.get_by_role("main")).to_contain_text("was deleted on")
     assert "words that must go" not in reader.page.content()
+
+
+def test_all_means_also_those_that_are_not_loaded(window: Windows, alice: Player) -> None:
+    fill(alice, 70)
+    reader = selecting(window, alice)
+    loaded = len(reader.titles())
+    assert loaded < 70
+    reader.page.get_by_role("button", name="Select all").click()
+    expect(reader.page.locator("#many-count")).to_have_text(f"70 selected ({70 - loaded} not shown)")
+    dialog = ask(reader)
+    expect(dialog).to_have_accessible_name("Delete 70 conversations everywhere?")
+    dialog.get_by_role("button", name=CONFIRM).click()
+    expect(reader.page.locator("#said")).to_contain_text("70 conversations deleted")
+    expect(reader.nav).to_contain_text("No conversations yet")
+    expect(
+        reader.page.get_by_role("button", name="Select", exact=True)
+    ).to_be_hidden()  # there is nothing to select
+
+
+def test_all_of_a_search_are_those_that_it_finds(window: Windows, alice: Player) -> None:
+    fill(alice, 40)
+    alice.converse("Groceries")
+    reader = selecting(window, alice)
+    reader.page.get_by_role("searchbox").fill("talk")
+    expect(reader.page.locator("#results")).to_have_attribute("data-q", "talk")
+    reader.page.get_by_role("button", name="Select all").click()
+    expect(reader.page.locator("#many-count")).to_have_text(
+        "40 selected"
+    )  # each is in the list, if not in view
+
+
+def test_all_without_an_answer_are_those_that_are_loaded(window: Windows, alice: Player) -> None:
+    fill(alice, 70)
+    reader = selecting(window, alice)
+    loaded = len(reader.titles())
+    reader.expect("500")
+    reader.page.route("**/deletions/choices*", lambda route: route.fulfill(status=500))
+    reader.page.get_by_role("button", name="Select all").click()
+    expect(reader.page.locator("#said")).to_contain_text("Only those that are loaded are selected")
+    expect(reader.page.locator("#many-count")).to_have_text(f"{loaded} selected")
+
+
+def test_a_form_of_another_sign_in_says_so_and_loads_the_page_again(window: Windows, alice: Player) -> None:
+    alice.converse("Groceries")
+    reader = window().sign_in(alice)
+    reader.expect("403")
+    dialog = reader.ask("Groceries")
+    reader.page.evaluate("document.querySelector('#delete-form [name=csrf_token]').value = 'stale'")
+    dialog.get_by_role("button", name=CONFIRM).click()
+    expect(dialog).to_contain_text("nothing was done")
+    dialog.get_by_role("button", name="Load the page again").click()
+    expect(dialog).to_be_hidden()
+    reader.settle()
+    reader.ask("Groceries").get_by_role("button", name=CONFIRM).click()
+    expect(reader.page.locator("#said")).to_contain_text("Conversation deleted")
 
 
 def test_files_are_told_until_all_are_erased(

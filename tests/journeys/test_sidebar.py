@@ -135,7 +135,7 @@ def test_without_a_script_older_conversations_are_a_link_away(window: Windows, a
 def test_an_unchanged_poll_changes_no_node(window: Windows, alice: Player) -> None:
     fill(alice, 5)
     reader = window().sign_in(alice)
-    reader.watch()
+    reader.watch("html")  # of the whole document, and no attribute either
     assert [reader.poll() for _ in range(3)] == [204, 204, 204]
     assert reader.changes() == []
 

@@ -17,8 +17,8 @@ from tests.cast import Player, messages
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 POLL = re.compile(r"/history/poll\?")
 
-# Counts every change under the list: nodes, attributes and texts alike.
-WATCH = """() => {
+# Counts every change under an element: nodes, attributes and texts alike.
+WATCH = """(selector) => {
   window.changes = [];
   window.watch = new MutationObserver((records) => {
     for (const r of records) {
@@ -27,7 +27,7 @@ WATCH = """() => {
       if (r.type !== "childList") window.changes.push(r.type + " " + (r.attributeName || r.target.data));
     }
   });
-  window.watch.observe(document.getElementById("history"),
+  window.watch.observe(document.querySelector(selector),
     { childList: true, attributes: true, characterData: true, subtree: true });
 }"""
 
@@ -112,9 +112,9 @@ class Window:
         """Waits until the page has drawn twice, so that what an answer set off has happened."""
         self.page.evaluate("() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))")
 
-    def watch(self) -> None:
-        """Begins to count changes of the list."""
-        self.page.evaluate(WATCH)
+    def watch(self, selector: str = "#history") -> None:
+        """Begins to count changes of the list, or of what else is named."""
+        self.page.evaluate(WATCH, selector)
 
     def changes(self) -> list[str]:
         self.frame()

@@ -89,7 +89,7 @@ def test_the_last_operator_is_told_why_not_and_what_to_do(browser: Browsers, cas
     answer = here.post("/account/close", address=cast.olivia.email, page="/account/close")
     assert answer.status_code == 409
     assert "only operator" in answer.text
-    assert "user create EMAIL --operator" in answer.text
+    assert "user operator EMAIL" in answer.text
     assert here.is_in()
     assert not closed(cast.olivia)
 
