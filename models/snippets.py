@@ -19,10 +19,12 @@ LEAD = 40  # of them before the first mark
 _SPACE = re.compile(r"\s+")
 # What Markdown writes around words. It is for the eye of a renderer; in a line of plain text it is in the way.
 _MARKUP = re.compile(
-    r"^[ \t]*(?:```.*|~~~.*|#{1,6}(?=\s)|>(?=\s?)|[-*+](?=\s)|\|?(?:\s*:?-{3,}:?\s*\|?)+$)"  # at a line's beginning
+    r"^[ \t]*(?:```.*|~~~.*|#{1,6}(?=\s)|>(?=\s?)|[-*+](?=\s)|(?:[ \t]*:?-{3,}:?[ \t]*·?)+$)"  # at a line's beginning
     r"|(?<![\w*])\*{1,3}(?=\S)|(?<=\S)\*{1,3}(?![\w*])|(?<!\w)__(?=\S)|(?<=\S)__(?!\w)|`+",  # around words
     re.MULTILINE,
 )
+_ROW = re.compile(r"^[ \t]*\|(.*?)\|?[ \t]*$", re.MULTILINE)
+_CELLS = re.compile(r"[ \t]*\|[ \t]*")
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,200})\]\([^()\s]{0,500}\)")
 
 Span = tuple[int, int]
@@ -65,7 +67,8 @@ def snippet(text: str, terms: Sequence[Term], length: int = LENGTH) -> list[Piec
 
 
 def bare(text: str) -> str:
-    """A message's text without what Markdown writes around its words."""
+    """A message's text without what Markdown writes around its words; dots between the cells of a table."""
+    text = _ROW.sub(lambda row: _CELLS.sub(" · ", row[1].strip()), text)
     return _MARKUP.sub("", _LINK.sub(r"\1", text))
 
 

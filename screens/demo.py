@@ -6,6 +6,7 @@ It lies before the database's own time, which no activity may be ahead of.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -16,6 +17,8 @@ from models import append, artifacts, runs
 from models.accounts import Owner
 from models.append import Draft
 from models.base import database_time
+from models.ids import uuid7
+from tasks.deletion import delete_now
 from tasks.resources import Resources
 
 MOMENT = datetime(2026, 6, 17, 9, 41, tzinfo=UTC)
@@ -79,15 +82,22 @@ def bulk_hours(kitchen: float) -> float:
 ```
 """
 
+GONE = ("Gift ideas for a colleague", "Compare two broadband offers", "Notes from the dentist")
 STAMP = "UPDATE events SET created_at = (SELECT created_at FROM sessions WHERE id = session_id)"
 
 
 def fill(held: Resources, owner: Owner) -> dict[str, str]:
     """Writes the history; returns the ids by first words."""
     made = {said: _talk(held, owner, MOMENT - timedelta(hours=hours), said) for hours, said in HISTORY}
-    with (
-        held.engine.begin() as connection
-    ):  # an event is stamped by the database's clock, which is not the picture's
+    for number, said in enumerate(GONE):
+        at = MOMENT - timedelta(days=9 * number + 4)
+        gone = _talk(held, owner, at, said)
+        delete_now(held, owner, gone)
+        with held.engine.begin() as connection:
+            moved = {"at": at + timedelta(hours=3), "id": gone}
+            connection.execute(text("UPDATE tombstones SET deleted_at = :at WHERE session_id = :id"), moved)
+    # An event is stamped by the database's clock, which is not the picture's.
+    with held.engine.begin() as connection:
         connection.execute(text(STAMP))
     return made
 
@@ -95,7 +105,10 @@ def fill(held: Resources, owner: Owner) -> dict[str, str]:
 def _talk(held: Resources, owner: Owner, at: datetime, said: str) -> str:
     started = at - timedelta(minutes=4)
     with Session(held.engine) as db, db.begin():
-        made = append.open_conversation(db, owner, created_at=started, updated_at=started).id
+        begun = uuid7(int(started.timestamp() * 1000), secrets.token_bytes(10))
+        made = append.open_conversation(
+            db, owner, session_id=begun, created_at=started, updated_at=started
+        ).id
         append.append(db, owner, made, _drafts(said), at=at)
     if said == TALK:
         _attach(held, owner, made, "starter-log.csv", b"day,temperature\n" * 1200, at)

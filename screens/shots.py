@@ -60,6 +60,25 @@ def found(page: Page, _ids: Ids) -> None:
     page.locator("#results").get_by_role("link").first.wait_for()
 
 
+def found_message(page: Page, ids: Ids) -> None:
+    found(page, ids)
+    page.locator("#found li a").first.click()
+    page.wait_for_url("**/conversations/*q=*")
+    page.wait_for_load_state("networkidle")
+
+
+def selecting(page: Page, _ids: Ids) -> None:
+    page.get_by_role("button", name="Select", exact=True).click()
+    for number in (3, 5, 6):
+        page.locator(".pick").nth(number).check()
+
+
+def selected(page: Page, ids: Ids) -> None:
+    selecting(page, ids)
+    page.get_by_role("button", name="Delete…").click()
+    page.get_by_role("alertdialog").wait_for()
+
+
 TALK = f"/conversations/{{{demo.TALK}}}"
 SHOTS = (
     Shot("history"),
@@ -74,6 +93,15 @@ SHOTS = (
     Shot("delete-while-running", reach=busy_question),
     Shot("shortcuts", TALK, sheet),
     Shot("search", TALK, found),
+    Shot("search-message", reach=found_message),
+    Shot("search-phone", reach=found, phone=True),
+    Shot("select", reach=selecting),
+    Shot("select-phone-dark", reach=selecting, phone=True, dark=True),
+    Shot("select-delete", reach=selected),
+    Shot("deletions", "/deletions"),
+    Shot("deletions-phone", "/deletions", phone=True),
+    Shot("import", "/import"),
+    Shot("import-phone-dark", "/import", phone=True, dark=True),
     Shot("first-page", who="new"),
     Shot("first-page-phone", who="new", phone=True),
     Shot("account", "/account"),
