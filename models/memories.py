@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from hashlib import sha256
 
 from sqlalchemy import BigInteger, Boolean, Index, Select, Text, UniqueConstraint, any_, literal, select, text
 from sqlalchemy.dialects import postgresql
@@ -28,7 +27,7 @@ from models.base import Base, Id, IdKey, IdRef, database_time
 from models.errors import NotFound
 from models.history import session_key
 from models.ids import is_id, new_id
-from models.rules import DATASET, copy_time
+from models.rules import DATASET, copy_time, key_of
 
 
 class Workspace(Base):
@@ -123,11 +122,6 @@ class Formed:
 
     memory_id: str
     made: bool
-
-
-def key_of(text: str) -> bytes:
-    """The key of a masked text: 32 bytes. Source: PRODUCT.md 4.1."""
-    return sha256(text.encode()).digest()
 
 
 def make_workspaces(db: Session, owner: Owner, names: Iterable[str]) -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any
 
 import regex
 
@@ -117,9 +119,17 @@ def backoff(attempts: int, chance: float) -> timedelta:
     return timedelta(seconds=spread)
 
 
-def deletion_time(now: datetime, newest_copy: datetime | None) -> datetime:
-    """The time of a new deletion: max(now, newest copy's `recorded_at` + 1 µs). Source: PRODUCT.md 4.4, Time."""
-    return now if newest_copy is None else max(now, newest_copy + TICK)
+def key_of(text: str) -> bytes:
+    """The key of a masked text: 32 bytes. Source: PRODUCT.md 4.1."""
+    return sha256(text.encode()).digest()
+
+
+def deletion_time(now: Any, newest_copy: Any, later: Callable[[Any, Any], Any] = max) -> Any:
+    """The time of a new deletion: max(now, newest copy's `recorded_at` + 1 µs); None where there is no copy.
+
+    With SQL's own `later` it is an expression over columns. Source: PRODUCT.md 4.4, Time.
+    """
+    return now if newest_copy is None else later(now, newest_copy + TICK)
 
 
 def copy_time(now: datetime, deletion: datetime | None, held: datetime | None = None) -> datetime:
@@ -135,11 +145,11 @@ def copy_time(now: datetime, deletion: datetime | None, held: datetime | None = 
     return max(stamps)
 
 
-def dominates(deletion: datetime, recorded_at: datetime) -> bool:
+def dominates(deletion: Any, recorded_at: Any) -> Any:
     """True when a deletion removes or refuses a copy recorded at `recorded_at`; at equal times it wins.
 
-    The one comparison for receiver and importer alike. Source: ADR 0176, "the receiver deletes its copy
-    when the copy is older"; PRODUCT.md 4.4, Time.
+    Over two columns it is SQL's comparison: the one for receiver and importer alike. Source: ADR 0176, "the receiver
+    deletes its copy when the copy is older"; PRODUCT.md 4.4, Time.
     """
     return deletion >= recorded_at
 
@@ -153,12 +163,12 @@ def within_cap(going: int, size: int, spent: int) -> bool:
     return going <= max(CAP, size // 2) and spent + going <= max(CAP, (size + spent) // 2)
 
 
-def too_far_ahead(deletion: datetime, now: datetime, recorded_at: datetime) -> bool:
+def too_far_ahead(deletion: Any, now: datetime, recorded_at: Any) -> Any:
     """True when a deletion's time is refused: far past the receiver's clock and past its own copy too.
 
-    Source: PRODUCT.md 4.4, Time.
+    Over two columns it is an expression of SQL. Source: PRODUCT.md 4.4, Time.
     """
-    return deletion > now + AHEAD and deletion > recorded_at + PAST_COPY
+    return (deletion > now + AHEAD) & (deletion > recorded_at + PAST_COPY)
 
 
 def deletions_wait(gap: timedelta) -> bool:

@@ -119,6 +119,20 @@ class Device:
         self._mark(mine.copy.logical_id, Mark(placed_at=at, workspace=workspace))
         self._put(Place(workspace, place.dataset), mine)
 
+    def follow_marks(self) -> None:
+        """What a crash, or another copy of the same memory, left where its mark says that it is not."""
+        for place, held in list(self.memories.items()):
+            for key, mine in list(held.items()):
+                mark = self.marks.get(mine.copy.logical_id, Mark())
+                match verdict(mark, place.workspace, mine.copy.recorded_at):
+                    case Verdict.GONE:
+                        del held[key]
+                    case Verdict.ELSEWHERE:
+                        assert mark.workspace is not None
+                        self._put(Place(mark.workspace, place.dataset), held.pop(key))
+        for logical_id in self.marks:
+            self._supersede(logical_id)
+
     def confirm(self, peer: bytes) -> None:
         """The user's yes: applied at once, from the stored keys and times, against the copies of this moment."""
         for place, refused in self.pairings[peer].open.items():
@@ -226,6 +240,7 @@ class Session:
                         mine = self.device.held(place).get(key)
                         if mine and rules.dominates(at, mine.copy.recorded_at):
                             del self.device.held(place)[key]
+                self.device.follow_marks()
             case ask.Look(place):
                 return Summary(self.device.held(place))
             case ask.HeardOf(place, items):

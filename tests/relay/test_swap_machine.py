@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -36,10 +37,16 @@ class Walk(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.devices = [Device(name.encode().ljust(16, b"\0"), NOW, random.Random(name)) for name in NAMES]
+        self.devices = [self.make(name) for name in NAMES]
         for one in self.devices:
             one.pairings = {other.name: Pairing() for other in self.devices if other is not one}
         self.redacted: set[bytes] = set()
+
+    def make(self, name: str) -> Any:
+        return Device(name.encode().ljust(16, b"\0"), NOW, random.Random(name))
+
+    def join(self, one: Any, other: Any, **options: Any) -> Any:
+        return sync(one, other, **options)
 
     # -- what users do ------------------------------------------------------------------------------------------
 
@@ -116,7 +123,7 @@ class Walk(RuleBasedStateMachine):
             if isinstance(frame, Marks):
                 assert {one.logical_id for one in frame.marks} <= logical[peer.name]
 
-        sync(*sides, cut=cut, watch=watch)
+        self.join(*sides, cut=cut, watch=watch)
         for side, before in zip(sides, sizes, strict=True):
             for place in PLACES:
                 recent = sum(n for p, when, n in side.spent if p == place and when > side.clock - DAY)
@@ -150,14 +157,14 @@ class Walk(RuleBasedStateMachine):
         for _ in range(3):
             for at, one in enumerate(self.devices):
                 for other in self.devices[at + 1 :]:
-                    sync(one, other)
+                    self.join(one, other)
         first = self.devices[0]
         for one in self.devices[1:]:
             assert one.memories.get(PLACES[0], {}) == first.memories.get(PLACES[0], {})
             assert one.memories.get(PLACES[1], {}) == first.memories.get(PLACES[1], {})
         for at, one in enumerate(self.devices):
             for other in self.devices[at + 1 :]:
-                sides = sync(one, other)
+                sides = self.join(one, other)
                 assert sides is not None
                 for side in sides:
                     assert side.conclusion is not None

@@ -1,0 +1,303 @@
+"""What a user does with memories: remember, forget, redact, move, wipe; and what the next start finishes.
+
+Where a deletion is recorded, the records are committed before the memories go; `settle` at the next start removes
+what a crash in between left. Source: ADR 0176, the table "Deletion | Recorded"; PRODUCT.md 4.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import and_, delete, exists, insert, literal, literal_column, select, text, update
+
+from models import rules
+from models.copies import Copy
+from models.errors import Invalid, NotFound
+from models.marks import Mark, Verdict, verdict
+from models.memorystore.columns import Moment, later
+from models.memorystore.store import Held, Place, Store, as_held, as_mark, held, in_portions, records
+from models.memorystore.tables import GOING, MARKS, MEMORIES, RECORDS, WORKSPACES
+from models.memorystore.writing import (
+    bring,
+    move_row,
+    put,
+    record_going,
+    remove_going,
+    supersede,
+    write_marks,
+)
+from models.recorded import RECORDED, Deleting, Recorded, is_recorded
+from models.redaction import masked
+from models.rules import DATASET, MEMORY_MAX, NAME_MAX
+from models.words import asked
+
+EVERYWHERE = Place("*", "recordings")  # recordings are kept once per device rather than per workspace
+
+
+class Remembered(NamedTuple):
+    """What an act made of a text: its key, and whether the text was new there."""
+
+    key: bytes
+    made: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """How many memories a verb removed, and how many deletion records it wrote."""
+
+    deleted: int
+    recorded: int
+
+
+def remember(store: Store, said: str, place: Place, source: str) -> Remembered:
+    """An act: keeps the text, its secrets masked, or raises the `recorded_at` of the memory that holds it.
+
+    A copy made again is stamped past any deletion of its key. The workspace is made when it is new.
+    Raises Invalid for a text without a character or over MEMORY_MAX, and for a workspace's name that cannot be.
+    Source: PRODUCT.md 4.4, Time and Acts.
+    """
+    check_workspace(place.workspace)
+    said = masked(checked_text(said))
+    key = rules.key_of(said)
+    with store.phase("remembered"):
+        deleted = records(store, place, [key]).get(key)
+        mine = held(store, place, [key]).get(key)
+        at = rules.copy_time(store.clock(), deleted, mine.copy.recorded_at if mine else None)
+        make_workspace(store, place.workspace)
+        if mine is not None:
+            same = store.mine(MEMORIES, place) & (MEMORIES.c.key == key)
+            store.db.execute(update(MEMORIES).where(same).values(recorded_at=at))
+            return Remembered(key, made=False)
+        copy = Copy(at, store.device, store.chance(16), source, at)
+        put(store, Held(place, key, said, copy))
+    return Remembered(key, made=True)
+
+
+def checked_text(said: str) -> str:
+    """A text that can be a memory. Raises Invalid("text")."""
+    if not said.strip() or "\0" in said:
+        raise Invalid(
+            "text", "A memory needs a text; this one is empty or holds a character that no text has."
+        )
+    if len(said) > MEMORY_MAX:
+        raise Invalid("text", f"A memory's text has at most {MEMORY_MAX:,} characters.")
+    try:
+        said.encode()
+    except UnicodeEncodeError:
+        raise Invalid("text", "This text is not whole: it holds half a character.") from None
+    return said
+
+
+def check_workspace(name: str) -> None:
+    """Raises Invalid("workspace") for a name that no workspace can have."""
+    if not name.strip() or len(name) > NAME_MAX or not name.isprintable():
+        raise Invalid("workspace", f"A workspace's name has 1 to {NAME_MAX} printable characters.")
+
+
+def make_workspace(store: Store, name: str) -> None:
+    """Makes a workspace that is new. In the caller's transaction."""
+    if name != EVERYWHERE.workspace:
+        row = {"principal_id": store.principal, "name": name}
+        store.db.execute(store.insert(WORKSPACES).values(row).on_conflict_do_nothing())
+
+
+def workspaces(store: Store) -> Sequence[tuple[str, int]]:
+    """Every workspace with how many memories it holds, by name."""
+    counted = select(MEMORIES.c.workspace, literal_column("count(*)").label("held")).where(
+        store.mine(MEMORIES)
+    )
+    counts = counted.group_by(MEMORIES.c.workspace).subquery()
+    rows = (
+        select(WORKSPACES.c.name, counts.c.held)
+        .join_from(WORKSPACES, counts, counts.c.workspace == WORKSPACES.c.name, isouter=True)
+        .where(store.mine(WORKSPACES))
+        .order_by(WORKSPACES.c.name)
+    )
+    with store.db.begin():
+        return [(name, count or 0) for name, count in store.db.execute(rows)]
+
+
+def memories(store: Store, place: Place | None = None, *, dataset: str = DATASET) -> Iterator[Held]:
+    """The memories of one place, or of a dataset in all workspaces; oldest first, a portion at a time."""
+    below: Any = ()
+    while True:
+        rows = select(MEMORIES).where(store.mine(MEMORIES, place), MEMORIES.c.dataset == dataset)
+        order = (MEMORIES.c.made_at, MEMORIES.c.workspace, MEMORIES.c.key)
+        if below:
+            made_at, workspace, key = below
+            later_ones = (MEMORIES.c.made_at > made_at) | (
+                (MEMORIES.c.made_at == made_at)
+                & (
+                    (MEMORIES.c.workspace > workspace)
+                    | ((MEMORIES.c.workspace == workspace) & (MEMORIES.c.key > key))
+                )
+            )
+            rows = rows.where(later_ones)
+        with store.db.begin():
+            some = [as_held(row) for row in store.db.execute(rows.order_by(*order).limit(500))]
+        yield from some
+        if len(some) < 500:
+            return
+        last = some[-1]
+        below = (last.copy.made_at, last.place.workspace, last.key)
+
+
+def recall(store: Store, query: str, workspace: str | None = None, limit: int = 50) -> Sequence[Held]:
+    """The memories in which every word of `query` is, best first; of all workspaces when none is named. SQLite only.
+
+    Words are those of `models/words.py`, in any script; "words in quotes" follow one another. Raises Invalid("words")
+    when there is no word in it.
+    """
+    terms = asked(query)
+    if not terms:
+        raise Invalid("words", "There is no word in this to look for.")
+    phrases = []
+    for term in terms:
+        line = " ".join(word for word, _ in term.words)
+        phrases.append(f'"{line}"' + ("*" if term.open else ""))
+    names = ", ".join(f"m.{column.name}" for column in MEMORIES.c)
+    where = "AND m.workspace = :workspace" if workspace is not None else ""
+    found = text(
+        f"""SELECT {names} FROM memory_words JOIN memories m ON m.id = memory_words.rowid
+        WHERE memory_words MATCH :query AND m.principal_id = :principal {where} ORDER BY rank LIMIT :limit"""  # noqa: S608
+    ).columns(*MEMORIES.c)
+    told = {
+        "query": " AND ".join(phrases),
+        "principal": store.principal,
+        "workspace": workspace,
+        "limit": limit,
+    }
+    with store.db.begin():
+        rows = store.db.execute(found, told)
+        return [as_held(row) for row in rows]
+
+
+def forget(store: Store, place: Place, keys: Sequence[bytes], why: Deleting = Deleting.FORGET) -> Gone:
+    """Deletes those of some keys that are held in a place, for a reason that says what is recorded of it."""
+    chosen = [MEMORIES.c.key.in_(some) for some in in_portions(list(keys))]
+    return _delete(store, [store.mine(MEMORIES, place) & one for one in chosen], why)
+
+
+def forget_all(store: Store, place: Place, why: Deleting) -> Gone:
+    """Deletes every memory of a place."""
+    return _delete(store, [store.mine(MEMORIES, place)], why)
+
+
+def _delete(store: Store, chosen: Sequence[Any], why: Deleting) -> Gone:
+    kept = RECORDED[why]
+    now = store.clock()
+    own = MEMORIES.c.recorded_device == literal(store.device, MEMORIES.c.recorded_device.type)
+    recorded: Any = {Recorded.ALL: literal(1), Recorded.OWN: own, Recorded.NONE: literal(0)}[kept]
+    # Forgotten after a redaction or a move: no other copy of it may return either.
+    marked: Any = exists().where(store.mine(MARKS), MARKS.c.logical_id == MEMORIES.c.logical_id)
+    with store.phase("recorded"):
+        store.db.execute(delete(GOING))
+        for one in chosen:
+            at = rules.deletion_time(literal(now, Moment()), MEMORIES.c.recorded_at, later)
+            rows = select(
+                MEMORIES.c.workspace, MEMORIES.c.dataset, MEMORIES.c.key, MEMORIES.c.logical_id, at, recorded,
+                marked if is_recorded(why, own=True) else literal(0),
+            ).where(one)  # fmt: skip
+            store.db.execute(insert(GOING).from_select([c.name for c in GOING.c], rows))
+        written, _ = record_going(store, now)
+    with store.phase("deleted"):
+        return Gone(remove_going(store), written)
+
+
+def redact(store: Store, place: Place, key: bytes, said: str) -> bytes:
+    """The masked text supersedes the old one, by a mark and without a record; its key. None of the old key is kept.
+
+    Raises NotFound. Source: PRODUCT.md 4.2, scrub and redaction.
+    """
+    said = masked(checked_text(said))
+    with store.phase("marked"):
+        mine = _held_one(store, place, key)
+        at = rules.deletion_time(store.clock(), mine.copy.recorded_at)
+        write_marks(store, {mine.copy.logical_id: Mark(redacted_at=at)}, store.clock())
+        store.db.execute(delete(RECORDS).where(store.mine(RECORDS, place), RECORDS.c.key == key))
+    with store.phase("redacted"):
+        store.db.execute(delete(MEMORIES).where(store.mine(MEMORIES, place), MEMORIES.c.key == key))
+        new = Held(place, rules.key_of(said), said, mine.copy._replace(recorded_at=at))
+        put(store, new)
+    return new.key
+
+
+def move(store: Store, place: Place, key: bytes, workspace: str) -> None:
+    """Brings a memory into another workspace, made when it is new; a mark carries the move. Raises NotFound."""
+    check_workspace(workspace)
+    there = Place(workspace, place.dataset)
+    if there == place:
+        with store.db.begin():
+            _held_one(store, place, key)
+        return
+    with store.phase("marked"):
+        mine = _held_one(store, place, key)
+        at = rules.deletion_time(store.clock(), mine.copy.recorded_at)
+        write_marks(store, {mine.copy.logical_id: Mark(placed_at=at, workspace=workspace)}, store.clock())
+    with store.phase("moved"):
+        make_workspace(store, workspace)
+        move_row(store, mine, there)
+
+
+def admit(store: Store, place: Place, arriving: Sequence[Held]) -> int:
+    """Takes in copies made elsewhere, each past every rule; how many were new or changed. Their texts are masked again.
+
+    A text that our detectors mask differently is kept masked, under its logical ID. Source: PRODUCT.md 4.2, 4.3.
+    """
+    with store.phase("admitted"):
+        make_workspace(store, place.workspace)
+        return bring(store, place, [_masked(one) for one in arriving])
+
+
+def _masked(one: Held) -> Held:
+    said = masked(one.text)
+    return one if said == one.text else one._replace(text=said, key=rules.key_of(said))
+
+
+def settle(store: Store) -> int:
+    """What each start, and each sync, does first: finishes deletions and moves that a crash cut off; how many went.
+
+    Held copies that an own record dominates go, and those that a mark places elsewhere go there.
+    """
+    dominated = exists().where(
+        store.mine(RECORDS),
+        RECORDS.c.workspace == MEMORIES.c.workspace,
+        RECORDS.c.dataset == MEMORIES.c.dataset,
+        RECORDS.c.key == MEMORIES.c.key,
+        rules.dominates(RECORDS.c.deleted_at, MEMORIES.c.recorded_at),
+    )
+    marked = select(MEMORIES, MARKS.c.redacted_at, MARKS.c.placed_at, MARKS.c.workspace.label("placed_in"))
+    pairs = and_(store.mine(MARKS), MARKS.c.logical_id == MEMORIES.c.logical_id)
+    with store.phase("settled"):
+        gone = store.db.execute(delete(MEMORIES).where(store.mine(MEMORIES), dominated)).rowcount
+        for row in store.db.execute(marked.join_from(MEMORIES, MARKS, pairs)).all():
+            mine = as_held(row)
+            mark = Mark(row.redacted_at, row.placed_at, row.placed_in)
+            match verdict(mark, mine.place.workspace, mine.copy.recorded_at):
+                case Verdict.ELSEWHERE:
+                    assert mark.workspace is not None
+                    move_row(store, mine, Place(mark.workspace, mine.place.dataset))
+                case Verdict.GONE:
+                    same = store.mine(MEMORIES, mine.place) & (MEMORIES.c.key == mine.key)
+                    gone += store.db.execute(delete(MEMORIES).where(same)).rowcount
+        supersede(store, [row.logical_id for row in store.db.execute(select(MARKS.c.logical_id)).all()])
+    return gone
+
+
+def _held_one(store: Store, place: Place, key: bytes) -> Held:
+    mine = held(store, place, [key]).get(key)
+    if mine is None:
+        raise NotFound(
+            "There is no such memory here. It may have been forgotten, or be in another workspace."
+        )
+    return mine
+
+
+def all_marks(store: Store) -> dict[bytes, Mark]:
+    """Every mark, by logical ID."""
+    with store.db.begin():
+        return {
+            row.logical_id: as_mark(row) for row in store.db.execute(select(MARKS).where(store.mine(MARKS)))
+        }

@@ -1,0 +1,198 @@
+"""Memories in and out of their table: the one way in for a copy made elsewhere, and what all verbs share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import and_, delete, exists, literal, select, update
+
+from models.copies import merged
+from models.marks import Mark, Verdict, joined, verdict
+from models.memorystore.columns import Moment, Sixteen, later
+from models.memorystore.store import Held, Place, Store, held, in_portions, marks, records, word_line
+from models.memorystore.tables import GOING, MARKS, MEMORIES, RECORDS
+from models.rules import EARLIEST, dominates
+
+
+def row_of(store: Store, one: Held) -> dict[str, Any]:
+    """A memory as its row."""
+    copy = one.copy
+    return {
+        "principal_id": store.principal,
+        "workspace": one.place.workspace,
+        "dataset": one.place.dataset,
+        "key": one.key,
+        "logical_id": copy.logical_id,
+        "text": one.text,
+        "words": word_line(one.text),
+        "source": copy.source,
+        "made_at": copy.made_at,
+        "recorded_at": copy.recorded_at,
+        "recorded_device": copy.device,
+    }
+
+
+def put(store: Store, one: Held) -> bool:
+    """Keeps a memory, merged with the one that is kept under its key; True when that changed anything.
+
+    Older versions of the same memory go once a younger one than its redaction is there. In the caller's transaction.
+    """
+    mine = held(store, one.place, [one.key]).get(one.key)
+    changed = _write(store, one, mine)
+    supersede(store, [one.copy.logical_id])
+    return changed
+
+
+def _write(store: Store, one: Held, mine: Held | None) -> bool:
+    if mine is None:
+        store.db.execute(MEMORIES.insert(), row_of(store, one))
+        return True
+    copy = merged(mine.copy, one.copy)
+    if copy == mine.copy:
+        return False
+    values = {
+        "logical_id": copy.logical_id,
+        "source": copy.source,
+        "made_at": copy.made_at,
+        "recorded_at": copy.recorded_at,
+        "recorded_device": copy.device,
+    }
+    store.db.execute(
+        update(MEMORIES).where(store.mine(MEMORIES, one.place), MEMORIES.c.key == one.key), values
+    )
+    return True
+
+
+def bring(store: Store, place: Place, arriving: Sequence[Held]) -> int:
+    """The one way in for copies made elsewhere: sync, import, an older release. How many were new or changed.
+
+    None that a deletion or a mark dominates is taken; a marked one goes where its mark places it. One transaction.
+    Source: ADR 0176, "no device admits"; PRODUCT.md 4.2, Marks; 4.4, First source.
+    """
+    keys = [one.key for one in arriving]
+    deleted = records(store, place, keys)
+    marked = marks(store, [one.copy.logical_id for one in arriving])
+    kept = dict(held(store, place, keys))
+    fresh: dict[bytes, Held] = {}
+    changed = 0
+    for one in arriving:
+        if one.copy.logical_id in marked:
+            changed += _bring_marked(store, one, marked[one.copy.logical_id])
+            continue
+        if one.key in deleted and dominates(deleted[one.key], one.copy.recorded_at):
+            continue
+        if one.key in fresh:
+            before = fresh[one.key]
+            fresh[one.key] = before._replace(copy=merged(before.copy, one.copy))
+        elif one.key in kept:
+            changed += _write(store, one, kept[one.key])
+            kept[one.key] = kept[one.key]._replace(copy=merged(kept[one.key].copy, one.copy))
+        else:
+            fresh[one.key] = one
+            changed += 1
+    rest = []
+    for one in fresh.values():  # a marked one of the same key may have come in between
+        if marked and (mine := held(store, place, [one.key]).get(one.key)):
+            _write(store, one, mine)
+        else:
+            rest.append(row_of(store, one))
+    if rest:
+        store.db.execute(MEMORIES.insert(), rest)
+    return changed
+
+
+def _bring_marked(store: Store, one: Held, mark: Mark) -> bool:
+    deleted = records(store, one.place, [one.key]).get(one.key)
+    if deleted is not None and dominates(deleted, one.copy.recorded_at):
+        return False
+    match verdict(mark, one.place.workspace, one.copy.recorded_at):
+        case Verdict.STAYS:
+            return put(store, one)
+        case Verdict.ELSEWHERE:
+            assert mark.workspace is not None
+            return _bring_marked(store, one._replace(place=Place(mark.workspace, one.place.dataset)), mark)
+    return False
+
+
+def move_row(store: Store, mine: Held, there: Place) -> None:
+    """Brings a memory into another place, merged with what is kept there under its key."""
+    same = store.mine(MEMORIES, mine.place) & (MEMORIES.c.key == mine.key)
+    store.db.execute(delete(MEMORIES).where(same))
+    put(store, mine._replace(place=there))
+
+
+def supersede(store: Store, logical_ids: Iterable[bytes]) -> None:
+    """Drops older versions of redacted texts, where a younger one is there: so a redaction never empties a place."""
+    found = {
+        one: mark for one, mark in marks(store, list(logical_ids)).items() if mark.redacted_at > EARLIEST
+    }
+    for logical_id, mark in found.items():
+        versions = store.mine(MEMORIES) & (MEMORIES.c.logical_id == logical_id)
+        younger = select(MEMORIES.c.key).where(versions, MEMORIES.c.recorded_at >= mark.redacted_at).limit(1)
+        if store.db.execute(younger).first():
+            store.db.execute(delete(MEMORIES).where(versions, MEMORIES.c.recorded_at < mark.redacted_at))
+
+
+def write_marks(store: Store, told: Mapping[bytes, Mark], now: datetime) -> None:
+    """Joins marks to those that are known. In the transaction of what was deleted."""
+    known = marks(store, list(told))
+    rows = []
+    for logical_id, mark in told.items():
+        both = joined(mark, known.get(logical_id, Mark()))
+        rows.append(
+            {
+                "principal_id": store.principal,
+                "logical_id": logical_id,
+                "redacted_at": both.redacted_at,
+                "placed_at": both.placed_at,
+                "workspace": both.workspace,
+                "raised_at": now,
+            }
+        )
+    if not rows:
+        return
+    new = store.insert(MARKS)
+    halves = {name: new.excluded[name] for name in ("redacted_at", "placed_at", "workspace", "raised_at")}
+    store.db.execute(new.on_conflict_do_update(["principal_id", "logical_id"], set_=halves), rows)
+
+
+def record_going(store: Store, now: datetime) -> tuple[int, int]:
+    """Writes the records and marks of what stands in `going`; how many of each. In the caller's transaction."""
+    chosen = [GOING.c.workspace, GOING.c.dataset, GOING.c.key, GOING.c.deleted_at]
+    source = select(literal(store.principal, Sixteen()), *chosen, literal(now, Moment())).where(
+        GOING.c.recorded == 1
+    )
+    new = store.insert(RECORDS).from_select(
+        ["principal_id", "workspace", "dataset", "key", "deleted_at", "raised_at"], source
+    )
+    recorded = store.db.execute(
+        new.on_conflict_do_update(
+            ["principal_id", "workspace", "dataset", "key"],
+            set_={
+                "deleted_at": later(RECORDS.c.deleted_at, new.excluded.deleted_at),
+                "raised_at": new.excluded.raised_at,
+            },
+        )
+    ).rowcount
+    gone = select(GOING.c.logical_id, GOING.c.deleted_at).where(GOING.c.marked == 1)
+    told: dict[bytes, Mark] = {}
+    for logical_id, at in store.db.execute(gone):
+        told[logical_id] = joined(Mark(placed_at=at), told.get(logical_id, Mark()))
+    for some in in_portions(list(told)):
+        write_marks(store, {one: told[one] for one in some}, now)
+    return recorded, len(told)
+
+
+def remove_going(store: Store) -> int:
+    """Removes the memories that stand in `going`, and empties it; how many went."""
+    same = and_(
+        GOING.c.workspace == MEMORIES.c.workspace,
+        GOING.c.dataset == MEMORIES.c.dataset,
+        GOING.c.key == MEMORIES.c.key,
+        MEMORIES.c.recorded_at <= GOING.c.deleted_at,
+    )
+    gone = store.db.execute(delete(MEMORIES).where(store.mine(MEMORIES), exists().where(same))).rowcount
+    store.db.execute(delete(GOING))
+    return gone
