@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import and_, delete, exists, func, insert, literal, select
+from sqlalchemy import and_, delete, exists, func, select
 
 from models import rules
 from models.copies import Copy
-from models.marks import Mark, Verdict, joined, verdict
+from models.marks import Mark, Verdict, verdict
 from models.memorystore.columns import micros, moment
 from models.memorystore.store import Held, Place, Store, as_held, as_mark, held
-from models.memorystore.tables import ASKED, GOING, HEARD, MARKS, MEMORIES, RECORDS, REQUESTS, SPENT, TOLD
+from models.memorystore.tables import ASKED, GOING, HEARD, MARKS, MEMORIES, RECORDS, TOLD
 from models.memorystore.verbs import admit, settle
-from models.memorystore.writing import move_row, record_going, remove_going, supersede, write_marks
 from relay import effects as ask
-from relay.frames import Deletion, Marked, Refused
+from relay.frames import Deletion, Marked
 from relay.manifest import ITEM
+from relay.settling import here, settle_asked
 from relay.stream import TEXT_MAX, Body
 from relay.sums import StoredSums
 
@@ -81,7 +81,7 @@ class Acts:
     def name(self, effect: ask.Name) -> Iterator[Sequence[Deletion]]:
         place = _place(effect)
         store = self.store
-        listed = exists().where(_here(HEARD, place), HEARD.c.key == RECORDS.c.key)
+        listed = exists().where(here(HEARD, place), HEARD.c.key == RECORDS.c.key)
         again = exists().where(store.mine(MEMORIES, place), MEMORIES.c.key == RECORDS.c.key)
         rows = select(RECORDS.c.key, RECORDS.c.deleted_at).where(store.mine(RECORDS, place), listed, ~again)
         for some in self._portions(rows):
@@ -90,7 +90,7 @@ class Acts:
     def name_marks(self, effect: ask.NameMarks) -> Iterator[Sequence[Marked]]:
         place = _place(effect)
         pairs = and_(self.store.mine(MARKS), MARKS.c.logical_id == HEARD.c.logical_id)
-        rows = select(MARKS, HEARD.c.recorded_at).join_from(HEARD, MARKS, pairs).where(_here(HEARD, place))
+        rows = select(MARKS, HEARD.c.recorded_at).join_from(HEARD, MARKS, pairs).where(here(HEARD, place))
         for some in self._portions(rows.order_by(HEARD.c.number)):
             told = []
             for row in some:
@@ -105,7 +105,7 @@ class Acts:
                 yield told
 
     def _portions(self, rows: Any) -> Iterator[Sequence[Any]]:
-        with self.store.db.begin():
+        with self.store.reading():
             yield from self.store.db.execute(rows.execution_options(yield_per=PORTION)).partitions(PORTION)
 
     # -- what was asked -----------------------------------------------------------------------------------------
@@ -136,130 +136,17 @@ class Acts:
 
     def _told(self, place: Place, column: Any, values: Sequence[bytes]) -> set[bytes]:
         found: set[bytes] = set()
-        with self.store.db.begin():
+        with self.store.reading():
             for at in range(0, len(values), 500):
-                some = select(column).where(_here(TOLD, place), column.in_(values[at : at + 500]))
+                some = select(column).where(here(TOLD, place), column.in_(values[at : at + 500]))
                 found.update(row[0] for row in self.store.db.execute(some))
         return found
 
-    # -- settling -----------------------------------------------------------------------------------------------
-
     def settle(self, effect: ask.Settle) -> ask.Settled:
-        """Judges what was asked as a whole, records, deletes, or refuses. Source: PRODUCT.md 4.3, 4.4 Cap."""
-        place, told = _place(effect), self.marks.pop(_place(effect), [])
-        store, now = self.store, self.store.clock()
-        if effect.refuse:
-            with store.phase("refused"):
-                keys = store.db.execute(delete(ASKED).where(_here(ASKED, place))).rowcount + len(told)
-            return ask.Settled(0, (Refused(keys, effect.refuse),) if keys else ())
-        gone = self._follow_marks(place, told, now)
-        refused: list[Refused] = []
-        with store.phase("judged"):
-            future = self._choose(place, now, gone)
-            if future:
-                refused.append(Refused(future, "future"))
-            going = store.db.execute(select(func.count()).select_from(GOING)).scalar_one()
-            size = store.db.execute(
-                select(func.count()).select_from(MEMORIES).where(store.mine(MEMORIES, place))
-            ).scalar_one()
-            if not rules.within_cap(going, size, self._spent(place, now)):
-                self._refuse(place)
-                refused.append(Refused(going, "too_many"))
-                going = 0
-            elif going:
-                record_going(store, now)
-                spent = {
-                    "principal_id": store.principal, "workspace": place.workspace, "dataset": place.dataset,
-                    "at": now, "count": going,
-                }  # fmt: skip
-                store.db.execute(insert(SPENT), spent)
-            store.db.execute(delete(ASKED).where(_here(ASKED, place)))
-        if going:
-            with store.phase("deleted"):
-                remove_going(store)
-        self.deleted += going
-        return ask.Settled(going, tuple(refused))
-
-    def _follow_marks(self, place: Place, told: Sequence[Marked], now: datetime) -> dict[bytes, Mark]:
-        """Takes in the other's marks. Those that say "gone" are asked for like deletions: their keys and marks."""
-        store = self.store
-        known: dict[bytes, Mark] = {}
-        moved: list[tuple[Held, Place]] = []
-        gone: dict[bytes, Mark] = {}
-        asked: list[dict[str, Any]] = []
-        with store.db.begin():
-            for one in told:
-                mark = Mark(moment(one.redacted_at), moment(one.placed_at), one.workspace)
-                same = store.mine(MEMORIES, place) & (MEMORIES.c.logical_id == one.logical_id)
-                for mine in [as_held(row) for row in store.db.execute(select(MEMORIES).where(same)).all()]:
-                    what = verdict(mark, place.workspace, mine.copy.recorded_at)
-                    if what is Verdict.GONE:
-                        gone[mine.key] = mark
-                        row = {"workspace": place.workspace, "dataset": place.dataset, "key": mine.key}
-                        asked.append({**row, "deleted_at": mark.placed_at})
-                        continue
-                    known[one.logical_id] = joined(mark, known.get(one.logical_id, Mark()))
-                    if what is Verdict.ELSEWHERE:
-                        assert mark.workspace is not None
-                        moved.append((mine, Place(mark.workspace, place.dataset)))
-        if known or asked:
-            with store.phase("marked"):
-                write_marks(store, known, now)
-                if asked:
-                    store.db.execute(store.insert(ASKED).on_conflict_do_nothing(), asked)
-            with store.phase("placed"):
-                for mine, there in moved:
-                    move_row(store, mine, there)
-                supersede(store, known)
-        return gone
-
-    def _choose(self, place: Place, now: datetime, gone: dict[bytes, Mark]) -> int:
-        """Puts into `going` what is to go of what was asked; how many were from the far future instead."""
-        store = self.store
-        waits = exists().where(
-            store.mine(REQUESTS), REQUESTS.c.pairing == self.pairing, REQUESTS.c.workspace == ASKED.c.workspace,
-            REQUESTS.c.dataset == ASKED.c.dataset, REQUESTS.c.key == ASKED.c.key,
-        )  # fmt: skip
-        really = and_(
-            _here(ASKED, place),
-            rules.dominates(ASKED.c.deleted_at, MEMORIES.c.recorded_at),
-            ~waits,
-        )
-        ahead = rules.too_far_ahead(ASKED.c.deleted_at, now, MEMORIES.c.recorded_at)
-        pairs = and_(store.mine(MEMORIES, place), MEMORIES.c.key == ASKED.c.key)
-        joins = select(func.count()).select_from(ASKED).join(MEMORIES, pairs)
-        future: int = store.db.execute(joins.where(really, ahead)).scalar_one()
-        rows = select(
-            ASKED.c.workspace, ASKED.c.dataset, ASKED.c.key, MEMORIES.c.logical_id, ASKED.c.deleted_at, literal(1),
-            literal(0),
-        )  # fmt: skip
-        store.db.execute(delete(GOING))
-        chosen = rows.join_from(ASKED, MEMORIES, pairs).where(really, ~ahead)
-        store.db.execute(insert(GOING).from_select([c.name for c in GOING.c], chosen))
-        for key in gone:  # what a mark says is gone leaves a mark, and no hash
-            store.db.execute(GOING.update().where(GOING.c.key == key).values(recorded=0, marked=1))
-        return future
-
-    def _spent(self, place: Place, now: datetime) -> int:
-        lately = select(func.coalesce(func.sum(SPENT.c.count), 0)).where(
-            self.store.mine(SPENT, place), SPENT.c.at > now - DAY
-        )
-        return int(self.store.db.execute(lately).scalar_one())
-
-    def _refuse(self, place: Place) -> None:
-        store = self.store
-        rows = select(
-            literal(store.principal, REQUESTS.c.principal_id.type), literal(self.pairing, REQUESTS.c.pairing.type),
-            GOING.c.workspace, GOING.c.dataset, GOING.c.key, GOING.c.deleted_at, literal(0),
-        ).where(literal(True))  # fmt: skip
-        new = store.insert(REQUESTS).from_select([c.name for c in REQUESTS.c], rows)
-        store.db.execute(
-            new.on_conflict_do_update(
-                ["principal_id", "pairing", "workspace", "dataset", "key"],
-                set_={"deleted_at": new.excluded.deleted_at},
-            )
-        )
-        store.db.execute(delete(GOING))
+        told = self.marks.pop(_place(effect), [])
+        settled = settle_asked(self.store, self.pairing, _place(effect), told, effect.refuse)
+        self.deleted += settled.deleted
+        return settled
 
     # -- data ---------------------------------------------------------------------------------------------------
 
@@ -278,11 +165,11 @@ class Acts:
             .join(MEMORIES, mine, isouter=True)
             .join(RECORDS, deleted, isouter=True)
             .join(MARKS, marked, isouter=True)
-            .where(_here(HEARD, place))
+            .where(here(HEARD, place))
             .order_by(HEARD.c.number)
         )  # fmt: skip
         packed = bytearray()
-        with store.db.begin():
+        with store.reading():
             for at, row in enumerate(store.db.execute(rows.execution_options(yield_per=PORTION))):
                 if at % 8 == 0:
                     packed.append(0)
@@ -311,8 +198,8 @@ class Acts:
 
     def give(self, effect: ask.Give) -> Iterator[Body]:
         place, store = _place(effect), self.store
-        first = select(func.min(TOLD.c.number)).where(_here(TOLD, place))
-        with store.db.begin():
+        first = select(func.min(TOLD.c.number)).where(here(TOLD, place))
+        with store.reading():
             begin = store.db.execute(first).scalar_one()
         if begin is None:
             return
@@ -326,10 +213,10 @@ class Acts:
         for at in range(0, len(numbers), 500):
             pairs = and_(store.mine(MEMORIES, place), MEMORIES.c.key == TOLD.c.key)
             rows = select(MEMORIES).join_from(TOLD, MEMORIES, pairs)
-            rows = rows.where(_here(TOLD, place), TOLD.c.number.in_(numbers[at : at + 500])).order_by(
+            rows = rows.where(here(TOLD, place), TOLD.c.number.in_(numbers[at : at + 500])).order_by(
                 TOLD.c.number
             )
-            with store.db.begin():
+            with store.reading():
                 some = [as_held(row) for row in store.db.execute(rows)]
             for mine in some:
                 if len(mine.text) * 4 <= TEXT_MAX or len(mine.text.encode()) <= TEXT_MAX:
@@ -357,10 +244,6 @@ class Acts:
 
 def _place(effect: Any) -> Place:
     return Place(effect.place.workspace, effect.place.dataset)
-
-
-def _here(table: Any, place: Place) -> Any:
-    return (table.c.workspace == place.workspace) & (table.c.dataset == place.dataset)
 
 
 _ACTS: dict[type, Callable[[Acts, Any], Any]] = {

@@ -39,7 +39,7 @@ class StoredSums:
 
     def items(self, of: Range) -> Sequence[bytes]:
         low, high = _bounds(of)
-        with self._store.db.begin():
+        with self._store.reading():
             return [ITEM.pack(*one) for one in self._listed(low, high)]
 
     def _sum(self, of: Range) -> Sum:
@@ -67,7 +67,7 @@ class StoredSums:
 
     def _read(self, which: Any) -> dict[bytes, Sum]:
         rows = select(SUMS.c.prefix, SUMS.c["items"], SUMS.c.total)
-        with self._store.db.begin():
+        with self._store.reading():
             found = self._store.db.execute(rows.where(self._store.mine(SUMS, self._place), which))
             return {prefix: Sum(items, int.from_bytes(total, "big")) for prefix, items, total in found}
 
@@ -75,7 +75,7 @@ class StoredSums:
         """Makes anew what changes have left stale, one first byte at a time."""
         stale: dict[int, list[bytes]] = defaultdict(list)
         rows = select(STALE.c.prefix).where(self._store.mine(STALE, self._place)).order_by(STALE.c.prefix)
-        with self._store.db.begin():
+        with self._store.reading():
             for (prefix,) in self._store.db.execute(rows):
                 stale[prefix[0]].append(prefix)
         for value, prefixes in stale.items():

@@ -141,9 +141,9 @@ def test_half_of_the_modules_fit_on_a_page_or_two() -> None:
 
 
 def test_no_verb_of_the_models_ends_a_transaction() -> None:
-    """Only edges do; a migration is its own edge."""
+    """Only edges do; a migration is its own edge, and so is the store of a device, whose two files need two commits."""
     for path in (ROOT / "models").rglob("*.py"):
-        if path.name == "migrations.py":
+        if path.name == "migrations.py" or path == ROOT / "models" / "memorystore" / "store.py":
             continue
         for node in ast.walk(tree(path)):
             if isinstance(node, ast.Attribute):

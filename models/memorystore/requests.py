@@ -32,7 +32,7 @@ def requests(store: Store) -> Sequence[Request]:
     rows = select(REQUESTS.c.pairing, REQUESTS.c.workspace, REQUESTS.c.dataset, func.count())
     rows = rows.join_from(REQUESTS, MEMORIES, pairs).where(store.mine(REQUESTS), REQUESTS.c.kept == 0)
     groups = (REQUESTS.c.pairing, REQUESTS.c.workspace, REQUESTS.c.dataset)
-    with store.db.begin():
+    with store.reading():
         found = store.db.execute(rows.group_by(*groups).order_by(*groups)).all()
     return [
         Request(pairing, Place(workspace, dataset), count) for pairing, workspace, dataset, count in found

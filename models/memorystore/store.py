@@ -58,6 +58,12 @@ class Store:
             yield self.db
         self.at(point)
 
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One transaction that only reads, and so sees one moment."""
+        with self.db.begin():
+            yield self.db
+
     def mine(self, table: Table, place: Place | None = None) -> ColumnElement[bool]:
         """The condition that rows of a table are this owner's, and in one place."""
         found = table.c.principal_id == self.principal
@@ -90,6 +96,7 @@ def held(store: Store, place: Place, keys: Sequence[bytes]) -> Mapping[bytes, He
 
 
 def as_held(row: Any) -> Held:
+    """A row of the memories."""
     copy = Copy(row.made_at, row.recorded_device, row.logical_id, row.source, row.recorded_at)
     return Held(Place(row.workspace, row.dataset), row.key, row.text, copy)
 
@@ -115,4 +122,5 @@ def marks(store: Store, logical_ids: Sequence[bytes]) -> Mapping[bytes, Mark]:
 
 
 def as_mark(row: Any) -> Mark:
+    """A row of the marks."""
     return Mark(row.redacted_at, row.placed_at, row.workspace)

@@ -6,18 +6,18 @@ what a crash in between left. Source: ADR 0176, the table "Deletion | Recorded";
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, delete, exists, insert, literal, literal_column, select, text, update
+from sqlalchemy import and_, delete, exists, insert, literal, select, update
 
 from models import rules
 from models.copies import Copy
 from models.errors import Invalid, NotFound
 from models.marks import Mark, Verdict, verdict
 from models.memorystore.columns import Moment, later
-from models.memorystore.store import Held, Place, Store, as_held, as_mark, held, in_portions, records
+from models.memorystore.store import Held, Place, Store, as_held, held, in_portions, records
 from models.memorystore.tables import GOING, MARKS, MEMORIES, RECORDS, WORKSPACES
 from models.memorystore.writing import (
     bring,
@@ -30,8 +30,7 @@ from models.memorystore.writing import (
 )
 from models.recorded import RECORDED, Deleting, Recorded, is_recorded
 from models.redaction import masked
-from models.rules import DATASET, MEMORY_MAX, NAME_MAX
-from models.words import asked
+from models.rules import MEMORY_MAX, NAME_MAX
 
 EVERYWHERE = Place("*", "recordings")  # recordings are kept once per device rather than per workspace
 
@@ -103,77 +102,6 @@ def make_workspace(store: Store, name: str) -> None:
         store.db.execute(store.insert(WORKSPACES).values(row).on_conflict_do_nothing())
 
 
-def workspaces(store: Store) -> Sequence[tuple[str, int]]:
-    """Every workspace with how many memories it holds, by name."""
-    counted = select(MEMORIES.c.workspace, literal_column("count(*)").label("held")).where(
-        store.mine(MEMORIES)
-    )
-    counts = counted.group_by(MEMORIES.c.workspace).subquery()
-    rows = (
-        select(WORKSPACES.c.name, counts.c.held)
-        .join_from(WORKSPACES, counts, counts.c.workspace == WORKSPACES.c.name, isouter=True)
-        .where(store.mine(WORKSPACES))
-        .order_by(WORKSPACES.c.name)
-    )
-    with store.db.begin():
-        return [(name, count or 0) for name, count in store.db.execute(rows)]
-
-
-def memories(store: Store, place: Place | None = None, *, dataset: str = DATASET) -> Iterator[Held]:
-    """The memories of one place, or of a dataset in all workspaces; oldest first, a portion at a time."""
-    below: Any = ()
-    while True:
-        rows = select(MEMORIES).where(store.mine(MEMORIES, place), MEMORIES.c.dataset == dataset)
-        order = (MEMORIES.c.made_at, MEMORIES.c.workspace, MEMORIES.c.key)
-        if below:
-            made_at, workspace, key = below
-            later_ones = (MEMORIES.c.made_at > made_at) | (
-                (MEMORIES.c.made_at == made_at)
-                & (
-                    (MEMORIES.c.workspace > workspace)
-                    | ((MEMORIES.c.workspace == workspace) & (MEMORIES.c.key > key))
-                )
-            )
-            rows = rows.where(later_ones)
-        with store.db.begin():
-            some = [as_held(row) for row in store.db.execute(rows.order_by(*order).limit(500))]
-        yield from some
-        if len(some) < 500:
-            return
-        last = some[-1]
-        below = (last.copy.made_at, last.place.workspace, last.key)
-
-
-def recall(store: Store, query: str, workspace: str | None = None, limit: int = 50) -> Sequence[Held]:
-    """The memories in which every word of `query` is, best first; of all workspaces when none is named. SQLite only.
-
-    Words are those of `models/words.py`, in any script; "words in quotes" follow one another. Raises Invalid("words")
-    when there is no word in it.
-    """
-    terms = asked(query)
-    if not terms:
-        raise Invalid("words", "There is no word in this to look for.")
-    phrases = []
-    for term in terms:
-        line = " ".join(word for word, _ in term.words)
-        phrases.append(f'"{line}"' + ("*" if term.open else ""))
-    names = ", ".join(f"m.{column.name}" for column in MEMORIES.c)
-    where = "AND m.workspace = :workspace" if workspace is not None else ""
-    found = text(
-        f"""SELECT {names} FROM memory_words JOIN memories m ON m.id = memory_words.rowid
-        WHERE memory_words MATCH :query AND m.principal_id = :principal {where} ORDER BY rank LIMIT :limit"""  # noqa: S608
-    ).columns(*MEMORIES.c)
-    told = {
-        "query": " AND ".join(phrases),
-        "principal": store.principal,
-        "workspace": workspace,
-        "limit": limit,
-    }
-    with store.db.begin():
-        rows = store.db.execute(found, told)
-        return [as_held(row) for row in rows]
-
-
 def forget(store: Store, place: Place, keys: Sequence[bytes], why: Deleting = Deleting.FORGET) -> Gone:
     """Deletes those of some keys that are held in a place, for a reason that says what is recorded of it."""
     chosen = [MEMORIES.c.key.in_(some) for some in in_portions(list(keys))]
@@ -229,7 +157,7 @@ def move(store: Store, place: Place, key: bytes, workspace: str) -> None:
     check_workspace(workspace)
     there = Place(workspace, place.dataset)
     if there == place:
-        with store.db.begin():
+        with store.reading():
             _held_one(store, place, key)
         return
     with store.phase("marked"):
@@ -293,11 +221,3 @@ def _held_one(store: Store, place: Place, key: bytes) -> Held:
             "There is no such memory here. It may have been forgotten, or be in another workspace."
         )
     return mine
-
-
-def all_marks(store: Store) -> dict[bytes, Mark]:
-    """Every mark, by logical ID."""
-    with store.db.begin():
-        return {
-            row.logical_id: as_mark(row) for row in store.db.execute(select(MARKS).where(store.mine(MARKS)))
-        }

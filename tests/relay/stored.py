@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import select
 
 from models.marks import Mark
-from models.memorystore import verbs
+from models.memorystore import looking, verbs
 from models.memorystore.opening import open_files
 from models.memorystore.requests import confirm, requests
 from models.memorystore.store import Place as Where
@@ -75,28 +75,28 @@ class StoredDevice:
     def held(self, place: Place) -> dict[bytes, Memory]:
         return {
             one.key: Memory(one.text, one.copy)
-            for one in verbs.memories(self.store, _where(place), dataset=place.dataset)
+            for one in looking.memories(self.store, _where(place), dataset=place.dataset)
         }
 
     @property
     def memories(self) -> Mapping[Place, dict[bytes, Memory]]:
-        with self.store.db.begin():
+        with self.store.reading():
             places = self.store.db.execute(select(MEMORIES.c.workspace, MEMORIES.c.dataset).distinct()).all()
         return {Place(*place): self.held(Place(*place)) for place in places}
 
     def recorded(self, place: Place) -> dict[bytes, datetime]:
         rows = select(RECORDS.c.key, RECORDS.c.deleted_at).where(self.store.mine(RECORDS, _where(place)))
-        with self.store.db.begin():
+        with self.store.reading():
             return dict(self.store.db.execute(rows).all())
 
     @property
     def marks(self) -> dict[bytes, Mark]:
-        return verbs.all_marks(self.store)
+        return looking.all_marks(self.store)
 
     @property
     def spent(self) -> Sequence[tuple[Place, datetime, int]]:
         rows = select(SPENT.c.workspace, SPENT.c.dataset, SPENT.c.at, SPENT.c["count"])
-        with self.store.db.begin():
+        with self.store.reading():
             return [(Place(where, dataset), at, n) for where, dataset, at, n in self.store.db.execute(rows)]
 
     def forget_requests(self, peer: bytes) -> None:
@@ -106,7 +106,7 @@ class StoredDevice:
     def waiting(self, peer: bytes) -> dict[Place, dict[bytes, datetime]]:
         found: dict[Place, dict[bytes, datetime]] = {}
         sql = "SELECT workspace, dataset, key, deleted_at FROM deletion_requests WHERE pairing = ?"
-        with self.store.db.begin():
+        with self.store.reading():
             for workspace, dataset, key, at in self.store.db.exec_driver_sql(sql, (peer,)):
                 found.setdefault(Place(workspace, dataset), {})[key] = moment(at)
         return found

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from models.memorystore import verbs
+from models.memorystore import looking, verbs
 from models.memorystore.store import Place
 from models.rules import key_of
 from tests.models.memorystore.conftest import HERE, Home
@@ -57,7 +57,7 @@ def die(home: Home, point: str, verb: str) -> None:
 
 
 def held(home: Home, workspace: str = "default") -> list[str]:
-    return sorted(one.text for one in verbs.memories(home.store, Place(workspace, "memories")))
+    return sorted(one.text for one in looking.memories(home.store, Place(workspace, "memories")))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,9 @@ def test_the_next_start_goes_on(
     if verb == "move":
         assert held(home, "work") == ["tea"]
     assert verbs.settle(home.store) == 0  # and there is no more to do
-    assert [one.text for one in verbs.recall(home.store, "bread")] == [one for one in after if one == "bread"]
+    assert [one.text for one in looking.recall(home.store, "bread")] == [
+        one for one in after if one == "bread"
+    ]
 
 
 def test_a_redaction_that_died_is_done_by_asking_again(home: Home) -> None:

@@ -9,7 +9,7 @@ import sqlean
 from sqlalchemy import select, text
 
 from models.errors import Invalid, InvalidState, NotFound
-from models.memorystore import verbs
+from models.memorystore import looking, verbs
 from models.memorystore.store import Place, records
 from models.memorystore.tables import RECORDS
 from models.recorded import RECORDED, Deleting, Recorded
@@ -20,7 +20,7 @@ WORK = Place("work", "memories")
 
 
 def texts(home: Home, place: Place = HERE) -> list[str]:
-    return sorted(one.text for one in verbs.memories(home.store, place))
+    return sorted(one.text for one in looking.memories(home.store, place))
 
 
 def recorded(home: Home, place: Place = HERE) -> list[bytes]:
@@ -34,7 +34,7 @@ def test_a_text_is_remembered_once_and_an_act_raises_its_time(home: Home) -> Non
     assert first == (key_of("tea at four"), True)
     home.now += timedelta(hours=1)
     assert verbs.remember(home.store, "tea at four", HERE, "typed") == (first.key, False)
-    (held,) = verbs.memories(home.store, HERE)
+    (held,) = looking.memories(home.store, HERE)
     assert (held.copy.made_at, held.copy.recorded_at) == (NOW, NOW + timedelta(hours=1))
     assert held.copy.device == home.name
 
@@ -42,7 +42,7 @@ def test_a_text_is_remembered_once_and_an_act_raises_its_time(home: Home) -> Non
 def test_secrets_are_masked_before_anything_is_hashed_or_written(home: Home) -> None:
     secret = "ghp_" + "a1B2" * 9
     made = verbs.remember(home.store, f"the token is {secret} for now", HERE, "typed")
-    (held,) = verbs.memories(home.store, HERE)
+    (held,) = looking.memories(home.store, HERE)
     assert "[redacted]" in held.text
     assert made.key == key_of(held.text)
     home.close()
@@ -55,7 +55,7 @@ def test_a_text_that_is_none_is_refused_and_nothing_is_changed(home: Home, odd: 
     with pytest.raises(Invalid):
         verbs.remember(home.store, odd, HERE, "typed")
     assert texts(home) == []
-    assert verbs.workspaces(home.store) == []
+    assert looking.workspaces(home.store) == []
 
 
 def test_what_is_forgotten_is_recorded_and_an_act_makes_it_again_past_that(home: Home) -> None:
@@ -65,7 +65,7 @@ def test_what_is_forgotten_is_recorded_and_an_act_makes_it_again_past_that(home:
     with home.store.db.begin():
         assert records(home.store, HERE, [key]) == {key: NOW + TICK}
     verbs.remember(home.store, "tea", HERE, "typed")
-    (held,) = verbs.memories(home.store, HERE)
+    (held,) = looking.memories(home.store, HERE)
     assert held.copy.recorded_at == NOW + 2 * TICK
 
 
@@ -92,7 +92,7 @@ def test_a_redaction_leaves_neither_the_words_nor_a_record_of_them(home: Home) -
     verbs.redact(home.store, HERE, key, "the gate opens with [redacted]")
     assert texts(home) == ["the gate opens with [redacted]"]
     assert recorded(home) == []
-    (mark,) = verbs.all_marks(home.store).values()
+    (mark,) = looking.all_marks(home.store).values()
     assert mark.redacted_at > NOW
     with pytest.raises(NotFound):
         verbs.redact(home.store, HERE, key, "again")
@@ -100,13 +100,13 @@ def test_a_redaction_leaves_neither_the_words_nor_a_record_of_them(home: Home) -
 
 def test_a_move_keeps_the_memory_and_records_nothing(home: Home) -> None:
     key = verbs.remember(home.store, "tea", HERE, "typed").key
-    (before,) = verbs.memories(home.store, HERE)
+    (before,) = looking.memories(home.store, HERE)
     verbs.move(home.store, HERE, key, "work")
-    (after,) = verbs.memories(home.store, WORK)
+    (after,) = looking.memories(home.store, WORK)
     assert after.copy == before.copy
     assert texts(home) == []
     assert recorded(home) == recorded(home, WORK) == []
-    assert verbs.workspaces(home.store) == [("default", 0), ("work", 1)]
+    assert looking.workspaces(home.store) == [("default", 0), ("work", 1)]
     verbs.move(home.store, WORK, key, "work")  # where it is already: nothing happens
     assert texts(home, WORK) == ["tea"]
 
@@ -137,13 +137,13 @@ def test_a_workspace_is_another_place_for_the_same_text(home: Home) -> None:
 def test_recall_finds_words_in_any_script(home: Home, query: str, found: list[str]) -> None:
     for said in ("A zebra crossed", "Ein Café in Köln", "斑馬過馬路"):
         verbs.remember(home.store, said, HERE, "typed")
-    assert [one.text for one in verbs.recall(home.store, query)] == found
-    assert verbs.recall(home.store, query, "work") == []
+    assert [one.text for one in looking.recall(home.store, query)] == found
+    assert looking.recall(home.store, query, "work") == []
 
 
 def test_recall_without_a_word_is_refused(home: Home) -> None:
     with pytest.raises(Invalid):
-        verbs.recall(home.store, "?! …")
+        looking.recall(home.store, "?! …")
 
 
 @pytest.mark.parametrize("way", ["forget", "redact", "wipe"])
@@ -152,14 +152,14 @@ def test_deleted_words_are_in_no_byte_of_the_files(home: Home, way: str) -> None
     for number in range(50):
         verbs.remember(home.store, f"filler {number} about other animals", HERE, "typed")
     key = verbs.remember(home.store, f"only here stands {marker}", HERE, "typed").key
-    assert [one.key for one in verbs.recall(home.store, marker)] == [key]
+    assert [one.key for one in looking.recall(home.store, marker)] == [key]
     if way == "redact":
         verbs.redact(home.store, HERE, key, "only here stood something")
     elif way == "wipe":
         verbs.forget_all(home.store, HERE, Deleting.WIPE)
     else:
         verbs.forget(home.store, HERE, [key])
-    assert verbs.recall(home.store, marker) == []
+    assert looking.recall(home.store, marker) == []
     home.close()  # folds the log into the files
     for path in home.folder.iterdir():
         assert marker.encode() not in path.read_bytes(), path.name

@@ -1,0 +1,94 @@
+"""Reading what is kept: lists, and what is recalled by its words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import literal_column, select, text
+
+from models.errors import Invalid
+from models.marks import Mark
+from models.memorystore.store import Held, Place, Store, as_held, as_mark
+from models.memorystore.tables import MARKS, MEMORIES, WORKSPACES
+from models.rules import DATASET
+from models.words import asked
+
+
+def workspaces(store: Store) -> Sequence[tuple[str, int]]:
+    """Every workspace with how many memories it holds, by name."""
+    counted = select(MEMORIES.c.workspace, literal_column("count(*)").label("held")).where(
+        store.mine(MEMORIES)
+    )
+    counts = counted.group_by(MEMORIES.c.workspace).subquery()
+    rows = (
+        select(WORKSPACES.c.name, counts.c.held)
+        .join_from(WORKSPACES, counts, counts.c.workspace == WORKSPACES.c.name, isouter=True)
+        .where(store.mine(WORKSPACES))
+        .order_by(WORKSPACES.c.name)
+    )
+    with store.reading():
+        return [(name, count or 0) for name, count in store.db.execute(rows)]
+
+
+def memories(store: Store, place: Place | None = None, *, dataset: str = DATASET) -> Iterator[Held]:
+    """The memories of one place, or of a dataset in all workspaces; oldest first, a portion at a time."""
+    below: Any = ()
+    while True:
+        rows = select(MEMORIES).where(store.mine(MEMORIES, place), MEMORIES.c.dataset == dataset)
+        order = (MEMORIES.c.made_at, MEMORIES.c.workspace, MEMORIES.c.key)
+        if below:
+            made_at, workspace, key = below
+            later_ones = (MEMORIES.c.made_at > made_at) | (
+                (MEMORIES.c.made_at == made_at)
+                & (
+                    (MEMORIES.c.workspace > workspace)
+                    | ((MEMORIES.c.workspace == workspace) & (MEMORIES.c.key > key))
+                )
+            )
+            rows = rows.where(later_ones)
+        with store.reading():
+            some = [as_held(row) for row in store.db.execute(rows.order_by(*order).limit(500))]
+        yield from some
+        if len(some) < 500:
+            return
+        last = some[-1]
+        below = (last.copy.made_at, last.place.workspace, last.key)
+
+
+def recall(store: Store, query: str, workspace: str | None = None, limit: int = 50) -> Sequence[Held]:
+    """The memories in which every word of `query` is, best first; of all workspaces when none is named. SQLite only.
+
+    Words are those of `models/words.py`, in any script; "words in quotes" follow one another. Raises Invalid("words")
+    when there is no word in it.
+    """
+    terms = asked(query)
+    if not terms:
+        raise Invalid("words", "There is no word in this to look for.")
+    phrases = []
+    for term in terms:
+        line = " ".join(word for word, _ in term.words)
+        phrases.append(f'"{line}"' + ("*" if term.open else ""))
+    names = ", ".join(f"m.{column.name}" for column in MEMORIES.c)
+    where = "AND m.workspace = :workspace" if workspace is not None else ""
+    found = text(
+        f"""SELECT {names} FROM memory_words JOIN memories m ON m.id = memory_words.rowid
+        WHERE memory_words MATCH :query AND m.principal_id = :principal {where} ORDER BY rank LIMIT :limit"""  # noqa: S608
+    ).columns(*MEMORIES.c)
+    told = {
+        "query": " AND ".join(phrases),
+        "principal": store.principal,
+        "workspace": workspace,
+        "limit": limit,
+    }
+    with store.reading():
+        rows = store.db.execute(found, told)
+        return [as_held(row) for row in rows]
+
+
+def all_marks(store: Store) -> dict[bytes, Mark]:
+    """Every mark, by logical ID."""
+    with store.reading():
+        return {
+            row.logical_id: as_mark(row) for row in store.db.execute(select(MARKS).where(store.mine(MARKS)))
+        }
