@@ -16,6 +16,7 @@ from benchmarks import (
     appending,
     browsing,
     deletion,
+    devices,
     draining,
     history,
     importing,
@@ -41,6 +42,7 @@ ALL = {
         draining,
         importing,
         reconciling,
+        devices,
     )
 }
 

@@ -1,25 +1,26 @@
 """The summary of a place that a store keeps beside its keys, as reconciliation reads it.
 
-For each first byte of a key, and for each first two, the count and the sum of the items stand in a row, where there is
-any. A trigger notes which first two bytes a change touched; whoever looks makes these anew. Two equal sets are found
-equal by 256 rows, and a difference costs the rows of its first byte.
+For the first two, three and four hex digits of a key, the count and the sum of the items stand in a row, where there
+is any. A trigger notes which four digits a change touched; whoever looks makes these anew. Two equal sets are found
+equal by 256 rows; what differs is followed down, row by row.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, func, select
 
 from models.memorystore.columns import micros
 from models.memorystore.store import Place, Store
 from models.memorystore.tables import MEMORIES, STALE, SUMS
 from relay.manifest import ITEM, Range, Sum, added, digest
 
-BYTE = 8  # bits
-FEW = 32  # stale ranges of a first byte, above which it is read whole
+DIGIT = 4  # bits
+LEVELS = (2, 3, 4)  # digits
+FEW = 32  # stale ranges of the same first two digits, above which these are read whole
 NOTHING = Sum(0, 0)
 Listed = tuple[bytes, bytes, int, int]
 
@@ -30,75 +31,79 @@ class StoredSums:
     def __init__(self, store: Store, place: Place) -> None:
         self._store = store
         self._place = place
-        self._coarse: list[Sum] = []
-        self._fine: dict[int, list[Sum]] = {}
+        self._fresh = False
+        self._known: dict[
+            str, Mapping[str, Sum]
+        ] = {}  # by what the prefixes begin with, and their number of digits
 
     def sums(self, of: Range, deeper: int) -> Sequence[Sum]:
+        """The sums of the 2^`deeper` children of a range."""
         bits, first = of.bits + deeper, of.value << deeper
         return [self._sum(Range(bits, value)) for value in range(first, first + (1 << deeper))]
 
     def items(self, of: Range) -> Sequence[bytes]:
-        low, high = _bounds(of)
+        """The items of a range in the order of their keys."""
         with self._store.reading():
-            return [ITEM.pack(*one) for one in self._listed(low, high)]
+            return [ITEM.pack(*one) for one in self._listed(*_bounds(of))]
 
     def _sum(self, of: Range) -> Sum:
-        if of.bits <= BYTE:
-            wide = BYTE - of.bits
-            return added(self._bytes()[of.value << wide : (of.value + 1) << wide])
-        wide = 2 * BYTE - of.bits
-        pairs = self._pairs(of.value >> (of.bits - BYTE))
-        first = (of.value << wide) & 0xFF
-        return added(pairs[first : first + (1 << wide)])
-
-    def _bytes(self) -> list[Sum]:
-        if not self._coarse:
+        if not self._fresh:
             self._renew()
-            known = self._read(SUMS.c.prefix.in_([bytes([one]) for one in range(256)]))
-            self._coarse = [known.get(bytes([value]), NOTHING) for value in range(256)]
-        return self._coarse
+            self._fresh = True
+        digits = next(level for level in LEVELS if DIGIT * level >= of.bits)
+        wide = DIGIT * digits - of.bits
+        first = of.value << wide
+        return added(self._row(f"{value:0{digits}X}") for value in range(first, first + (1 << wide)))
 
-    def _pairs(self, value: int) -> list[Sum]:
-        if value not in self._fine:
-            self._bytes()
-            known = self._read(_second(value))
-            self._fine[value] = [known.get(bytes([value, low]), NOTHING) for low in range(256)]
-        return self._fine[value]
+    def _row(self, prefix: str) -> Sum:
+        # The first two levels are small enough to be read whole; of the last, what begins with the same three digits.
+        begins = prefix[:3] if len(prefix) == LEVELS[-1] else ""
+        name = f"{begins}:{len(prefix)}"
+        if name not in self._known:
+            with self._store.reading():
+                self._known[name] = self._under(begins, len(prefix))
+        return self._known[name].get(prefix, NOTHING)
 
-    def _read(self, which: Any) -> dict[bytes, Sum]:
-        rows = select(SUMS.c.prefix, SUMS.c["items"], SUMS.c.total)
-        with self._store.reading():
-            found = self._store.db.execute(rows.where(self._store.mine(SUMS, self._place), which))
-            return {prefix: Sum(items, int.from_bytes(total, "big")) for prefix, items, total in found}
+    def _under(self, begins: str, digits: int) -> dict[str, Sum]:
+        rows = select(SUMS.c.prefix, SUMS.c["items"], SUMS.c.total).where(
+            self._store.mine(SUMS, self._place),
+            SUMS.c.prefix >= begins,
+            SUMS.c.prefix < f"{begins}G",
+            func.length(SUMS.c.prefix) == digits,
+        )
+        found = self._store.db.execute(rows)
+        return {prefix: Sum(items, int.from_bytes(total, "big")) for prefix, items, total in found}
 
     def _renew(self) -> None:
-        """Makes anew what changes have left stale, one first byte at a time."""
-        stale: dict[int, list[bytes]] = defaultdict(list)
+        """Makes anew what changes have left stale, those that begin alike at a time."""
+        stale: dict[str, list[str]] = defaultdict(list)
         rows = select(STALE.c.prefix).where(self._store.mine(STALE, self._place)).order_by(STALE.c.prefix)
-        with self._store.reading():
-            for (prefix,) in self._store.db.execute(rows):
-                stale[prefix[0]].append(prefix)
-        for value, prefixes in stale.items():
+        with self._store.reading() as db:
+            for (prefix,) in db.execute(rows):
+                stale[prefix[: LEVELS[0]]].append(prefix)
+        for begins, prefixes in stale.items():
             with self._store.phase("summed"):
-                self._make(value, prefixes)
+                self._make(begins, prefixes)
 
-    def _make(self, value: int, prefixes: Sequence[bytes]) -> None:
-        sums: dict[bytes, list[int]] = {prefix: [0, 0] for prefix in prefixes}
-        ranges = [Range(2 * BYTE, int.from_bytes(prefix, "big")) for prefix in prefixes]
-        for of in ranges if len(ranges) < FEW else [Range(BYTE, value)]:
-            for one in self._listed(*_bounds(of)):
-                if (held := sums.get(one[0][:2])) is not None:
+    def _make(self, begins: str, prefixes: Sequence[str]) -> None:
+        sums: dict[bytes, list[int]] = {bytes.fromhex(prefix): [0, 0] for prefix in prefixes}
+        ranges = prefixes if len(prefixes) < FEW else [begins]
+        for one in ranges:
+            for item in self._listed(*_bounds(Range(DIGIT * len(one), int(one, 16)))):
+                if (held := sums.get(item[0][:2])) is not None:
                     held[0] += 1
-                    held[1] += digest(ITEM.pack(*one))
-        self._write({prefix: added([Sum(*one)]) for prefix, one in sums.items()})
-        here = self._store.mine(SUMS, self._place)
-        rows = select(SUMS.c["items"], SUMS.c.total).where(here, _second(value))
-        held_now = [Sum(items, int.from_bytes(total, "big")) for items, total in self._store.db.execute(rows)]
-        self._write({bytes([value]): added(held_now)})
+                    held[1] += digest(ITEM.pack(*item))
+        self._write({prefix.hex().upper(): added([Sum(*held)]) for prefix, held in sums.items()})
+        for level in LEVELS[-2::-1]:
+            above: dict[str, list[Sum]] = {prefix[:level]: [] for prefix in prefixes}
+            for prefix, each in self._under(begins, level + 1).items():
+                if prefix[:level] in above:
+                    above[prefix[:level]].append(each)
+            self._write({prefix: added(every) for prefix, every in above.items()})
         done = STALE.c.prefix.in_(prefixes)
         self._store.db.execute(delete(STALE).where(self._store.mine(STALE, self._place), done))
 
-    def _write(self, sums: dict[bytes, Sum]) -> None:
+    def _write(self, sums: Mapping[str, Sum]) -> None:
         here = {
             "principal_id": self._store.principal,
             "workspace": self._place.workspace,
@@ -110,8 +115,8 @@ class StoredSums:
             if one.items
         ]
         none = [prefix for prefix, one in sums.items() if not one.items]
-        mine = self._store.mine(SUMS, self._place)
         if none:
+            mine = self._store.mine(SUMS, self._place)
             self._store.db.execute(delete(SUMS).where(mine, SUMS.c.prefix.in_(none)))
         if rows:
             new = self._store.insert(SUMS)
@@ -120,18 +125,13 @@ class StoredSums:
             self._store.db.execute(new.on_conflict_do_update(same, set_=both), rows)
 
     def _listed(self, low: bytes, high: bytes | None) -> Iterator[Listed]:
-        rows = select(
+        rows: Any = select(
             MEMORIES.c.key, MEMORIES.c.logical_id, MEMORIES.c.made_at, MEMORIES.c.recorded_at
         ).where(self._store.mine(MEMORIES, self._place), MEMORIES.c.key >= low)
         if high is not None:
             rows = rows.where(MEMORIES.c.key < high)
         for row in self._store.db.execute(rows.order_by(MEMORIES.c.key).execution_options(yield_per=1000)):
             yield row[0], row[1], micros(row[2]), micros(row[3])
-
-
-def _second(value: int) -> Any:
-    """The condition that a prefix has two bytes, of which the first is `value`."""
-    return (SUMS.c.prefix > bytes([value])) & (SUMS.c.prefix <= bytes([value, 255]))
 
 
 def _bounds(of: Range) -> tuple[bytes, bytes | None]:

@@ -33,12 +33,12 @@ MEMORIES = (
         principal_id BLOB NOT NULL, name TEXT NOT NULL, PRIMARY KEY (principal_id, name)
     ) WITHOUT ROWID;
     CREATE TABLE memory_sums (
-        principal_id BLOB NOT NULL, workspace TEXT NOT NULL, dataset TEXT NOT NULL, prefix BLOB NOT NULL,
+        principal_id BLOB NOT NULL, workspace TEXT NOT NULL, dataset TEXT NOT NULL, prefix TEXT NOT NULL,
         items INTEGER NOT NULL, total BLOB NOT NULL,
         PRIMARY KEY (principal_id, workspace, dataset, prefix)
     ) WITHOUT ROWID;
     CREATE TABLE memory_sums_stale (
-        principal_id BLOB NOT NULL, workspace TEXT NOT NULL, dataset TEXT NOT NULL, prefix BLOB NOT NULL,
+        principal_id BLOB NOT NULL, workspace TEXT NOT NULL, dataset TEXT NOT NULL, prefix TEXT NOT NULL,
         PRIMARY KEY (principal_id, workspace, dataset, prefix)
     ) WITHOUT ROWID;
     CREATE VIRTUAL TABLE memory_words USING fts5 (
@@ -49,16 +49,16 @@ MEMORIES = (
     CREATE TRIGGER memory_made AFTER INSERT ON memories BEGIN
         INSERT INTO memory_words (rowid, words) VALUES (new.id, new.words);
         INSERT OR IGNORE INTO memory_sums_stale
-            VALUES (new.principal_id, new.workspace, new.dataset, substr(new.key, 1, 2));
+            VALUES (new.principal_id, new.workspace, new.dataset, hex(substr(new.key, 1, 2)));
     END;
     CREATE TRIGGER memory_gone AFTER DELETE ON memories BEGIN
         INSERT INTO memory_words (memory_words, rowid, words) VALUES ('delete', old.id, old.words);
         INSERT OR IGNORE INTO memory_sums_stale
-            VALUES (old.principal_id, old.workspace, old.dataset, substr(old.key, 1, 2));
+            VALUES (old.principal_id, old.workspace, old.dataset, hex(substr(old.key, 1, 2)));
     END;
     CREATE TRIGGER memory_changed AFTER UPDATE ON memories BEGIN
         INSERT OR IGNORE INTO memory_sums_stale
-            VALUES (old.principal_id, old.workspace, old.dataset, substr(old.key, 1, 2));
+            VALUES (old.principal_id, old.workspace, old.dataset, hex(substr(old.key, 1, 2)));
     END;
     """,
 )

@@ -35,13 +35,11 @@ SUMS = Table(
     "memory_sums",
     _ALL,
     *_place(),
-    Column("prefix", LargeBinary),  # of one byte of a key, or two
+    Column("prefix", Text),  # the first two, three or four hex digits of a key
     Column("items", Integer),
     Column("total", LargeBinary),
 )
-STALE = Table(
-    "memory_sums_stale", _ALL, *_place(), Column("prefix", LargeBinary)
-)  # of two bytes: to be made anew
+STALE = Table("memory_sums_stale", _ALL, *_place(), Column("prefix", Text))  # of four digits: to be made anew
 RECORDS = Table(
     "deletion_records",
     _ALL,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, delete, exists, insert, literal, select, update
+from sqlalchemy import and_, delete, exists, func, insert, literal, select, update
 
 from models import rules
 from models.copies import Copy
@@ -26,6 +26,7 @@ from models.memorystore.writing import (
     record_going,
     remove_going,
     supersede,
+    words_at_once,
     write_marks,
 )
 from models.recorded import RECORDED, Deleting, Recorded, is_recorded
@@ -199,7 +200,9 @@ def settle(store: Store) -> int:
     marked = select(MEMORIES, MARKS.c.redacted_at, MARKS.c.placed_at, MARKS.c.workspace.label("placed_in"))
     pairs = and_(store.mine(MARKS), MARKS.c.logical_id == MEMORIES.c.logical_id)
     with store.phase("settled"):
-        gone = store.db.execute(delete(MEMORIES).where(store.mine(MEMORIES), dominated)).rowcount
+        left = select(func.count()).select_from(MEMORIES).where(store.mine(MEMORIES), dominated)
+        with words_at_once(store, store.db.execute(left).scalar_one()):
+            gone = store.db.execute(delete(MEMORIES).where(store.mine(MEMORIES), dominated)).rowcount
         for row in store.db.execute(marked.join_from(MEMORIES, MARKS, pairs)).all():
             mine = as_held(row)
             mark = Mark(row.redacted_at, row.placed_at, row.placed_in)

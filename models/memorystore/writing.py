@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, delete, exists, literal, select, update
+from sqlalchemy import and_, delete, exists, func, literal, select, update
 
 from models.copies import merged
 from models.marks import Mark, Verdict, joined, verdict
@@ -14,6 +15,9 @@ from models.memorystore.columns import Moment, Sixteen, later
 from models.memorystore.store import Held, Place, Store, held, in_portions, marks, records, word_line
 from models.memorystore.tables import GOING, MARKS, MEMORIES, RECORDS
 from models.rules import EARLIEST, dominates
+
+AT_ONCE = 2_000  # memories from which on their words may be forgotten together
+SHARE = 30  # what forgetting a memory's words costs, in memories that are indexed anew
 
 
 def row_of(store: Store, one: Held) -> dict[str, Any]:
@@ -185,14 +189,37 @@ def record_going(store: Store, now: datetime) -> tuple[int, int]:
     return recorded, len(told)
 
 
+@contextmanager
+def words_at_once(store: Store, count: int) -> Iterator[None]:
+    """Around the removal of `count` memories: where they are many, the search index forgets their words together.
+
+    Word by word that costs milliseconds a memory, which is nothing for one and half an hour for half a million; made
+    anew from the memories that stay, the index holds none of them either. In one transaction with the removal.
+    """
+    lite = store.db.dialect.name == "sqlite"
+    total = (
+        store.db.execute(select(func.count()).select_from(MEMORIES)).scalar_one() if count >= AT_ONCE else 0
+    )
+    if not lite or count < AT_ONCE or count < total // SHARE:
+        yield
+        return
+    setting = "INSERT INTO memory_words (memory_words, rank) VALUES ('secure-delete', ?)"
+    store.db.exec_driver_sql(setting, (0,))
+    yield
+    store.db.exec_driver_sql("INSERT INTO memory_words (memory_words) VALUES ('rebuild')")
+    store.db.exec_driver_sql(setting, (1,))
+
+
 def remove_going(store: Store) -> int:
     """Removes the memories that stand in `going`, and empties it; how many went."""
+    count = store.db.execute(select(func.count()).select_from(GOING)).scalar_one()
     same = and_(
         GOING.c.workspace == MEMORIES.c.workspace,
         GOING.c.dataset == MEMORIES.c.dataset,
         GOING.c.key == MEMORIES.c.key,
         MEMORIES.c.recorded_at <= GOING.c.deleted_at,
     )
-    gone = store.db.execute(delete(MEMORIES).where(store.mine(MEMORIES), exists().where(same))).rowcount
+    with words_at_once(store, count):
+        gone = store.db.execute(delete(MEMORIES).where(store.mine(MEMORIES), exists().where(same))).rowcount
     store.db.execute(delete(GOING))
     return gone

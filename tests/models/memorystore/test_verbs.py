@@ -8,9 +8,10 @@ import pytest
 import sqlean
 from sqlalchemy import select, text
 
+from models.copies import Copy
 from models.errors import Invalid, InvalidState, NotFound
 from models.memorystore import looking, verbs
-from models.memorystore.store import Place, records
+from models.memorystore.store import Held, Place, records
 from models.memorystore.tables import RECORDS
 from models.recorded import RECORDED, Deleting, Recorded
 from models.rules import TICK, key_of
@@ -181,3 +182,28 @@ def test_a_home_of_a_newer_release_is_refused_and_not_touched(home: Home) -> Non
             file.execute(f"PRAGMA user_version = {held}")
     home.store = home._open()
     assert texts(home) == ["tea"]
+
+
+def test_many_that_go_at_once_leave_no_word_either_and_the_index_goes_on(home: Home) -> None:
+    markers = ["quaggaword", "dodoword"]
+    arriving = []
+    for number in range(2_500):
+        said = f"{markers[number % 2]} {number}"
+        copy = Copy(NOW, home.name, number.to_bytes(16, "big"), "typed", NOW)
+        arriving.append(Held(HERE, key_of(said), said, copy))
+    verbs.admit(home.store, HERE, arriving)
+    kept = verbs.remember(home.store, "what stays is found", HERE, "typed").key
+    gone = [one.key for one in arriving]
+    assert verbs.forget(home.store, HERE, gone) == verbs.Gone(2_500, 2_500)
+    assert looking.recall(home.store, "quaggaword") == []
+    assert [one.key for one in looking.recall(home.store, "stays")] == [kept]
+    with home.store.reading() as db:
+        db.exec_driver_sql("INSERT INTO memory_words (memory_words, rank) VALUES ('integrity-check', 1)")
+    home.close()
+    for path in home.folder.iterdir():
+        assert not any(marker.encode() in path.read_bytes() for marker in markers), path.name
+    home.again()
+    verbs.forget(home.store, HERE, [kept])  # and one by one goes on as before
+    home.close()
+    assert not any(b"stays" in path.read_bytes() for path in home.folder.iterdir())
+    home.again()
