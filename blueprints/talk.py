@@ -3,7 +3,7 @@
 | route | answers |
 |---|---|
 | `GET /conversations/<id>` | the page; 404, with the time of its deletion where the reader did that |
-| `GET /conversations/<id>/part` | `_part.html`: what is below `before` or above `after`, and how things stand |
+| `GET /conversations/<id>/part` | `_part.html`: what is below `before` or above `after`, how things stand; 204 once it is gone |
 | `GET /conversations/<id>/live` | Server-Sent Events: `news` with the conversation's stamp, `session_deleted`, `beat` |
 | `GET /conversations/<id>/events/<seq>` | one event, whole |
 
@@ -66,12 +66,14 @@ def page(session_id: str) -> str | Response:
 
 @talk.get("/part")
 @access.signed_in_only
-def part(session_id: str) -> str:
-    """One more part of an open page. Raises NotFound."""
+def part(session_id: str) -> str | Response:
+    """One more part of an open page; 204 when its conversation is not there any more, which is no fault."""
     owner = access.owner()
     with reading() as connection:
-        entry = listing.find(connection, owner, session_id)
-        shown = _told(connection, owner, entry)
+        try:
+            shown = _told(connection, owner, listing.find(connection, owner, session_id))
+        except NotFound:
+            return Response(status=204)
     return render_template("conversation/_part.html", **shown)
 
 

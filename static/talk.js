@@ -27,8 +27,8 @@
     const answer = await fetch(`${here}/part?${query}`, { headers: { "HX-Request": "true", "HX-Current-URL": location.href } });
     const elsewhere = answer.headers.get("HX-Redirect");
     if (elsewhere) location.assign(elsewhere);
-    if (answer.status === 404) allgone.poll(); // the list knows, and the notice of a deletion follows
-    if (!answer.ok || elsewhere) throw answer;
+    if (answer.status === 204) allgone.poll(); // it is gone: the list knows, and the notice of the deletion follows
+    if (!answer.ok || answer.status === 204 || elsewhere) throw answer;
     const told = new DOMParser().parseFromString(await answer.text(), "text/html");
     allgone.dress(told);
     return { doc: told, state: told.getElementById("told").dataset };
@@ -136,7 +136,7 @@
         else if (wanted !== null) await new Promise((go) => setTimeout(go, 100));
       }
     } catch (fault) {
-      if (fault.status !== 404) setTimeout(catchUp, 5000, ""); // no hint comes twice, so this one is not forgotten
+      if (fault.status !== 204) setTimeout(catchUp, 5000, ""); // no hint comes twice, so this one is not forgotten
     } finally {
       asking = false;
     }

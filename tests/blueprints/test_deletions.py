@@ -114,7 +114,7 @@ def test_files_that_are_still_owed_are_counted_until_none_is(
         connection.execute(text("DELETE FROM outbox"))
     assert client.get("/deletions/progress", query_string=progress).json == {"owed": 0, "blocked": 0}
     html = client.get("/deletions").text
-    assert html.count("All erased") == 2
+    assert html.count("None left") == 2
     assert 'hx-trigger="every 3s"' not in html
 
 
