@@ -3,7 +3,7 @@
 | route | answers |
 |---|---|
 | `GET /conversations/<id>` | the page; 404, with the time of its deletion where the reader did that |
-| `GET /conversations/<id>/part` | `_part.html`: below `before` or above `after`, how things stand; 204 once it is gone |
+| `GET /conversations/<id>/part` | `_part.html`: below `before` or above `after`, how things stand; 204 when gone |
 | `GET /conversations/<id>/live` | Server-Sent Events: `news` with the conversation's stamp, `session_deleted`, `beat` |
 | `GET /conversations/<id>/events/<seq>` | one event, whole |
 
