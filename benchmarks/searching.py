@@ -3,7 +3,7 @@
 The floor is the bare statement: the same look-up in the same index, its conversations in order, and what was said in
 them, sent by the driver alone and read by nobody. Words are drawn as people use them, the n-th most common one in
 proportion to 1/n, and their beginnings are spread as letters are, so that a rare word, a common one and a beginning
-differ as they do in life.
+differ as they do in life. Words in different messages are measured against the bare look-ups of each of them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,18 @@ from benchmarks.ground import Ground
 from benchmarks.rounds import taking_turns
 from models.indexing import SearchEntry
 from models.search import RESULTS, search
+from models.spread import spread
 from models.words import asked, tag, tsquery, vector
 
 NAME = "searching"
 CONVERSATIONS, MESSAGES, WORDS = 100_000, 3, 20  # of one principal, and of others; of each; of each message
 VOCABULARY = 50_000
-RARE, COMMON, OPEN = 9_000, 3, 1  # the words that are searched for; of the last its first two letters
+RARE, SELDOM, COMMON, OPEN = (
+    9_000,
+    300,
+    3,
+    1,
+)  # the words that are searched for; of the last its first two letters
 ROUNDS, SLOW_ROUNDS, WARM = 101, 31, 3
 
 _MINE = "SELECT id, principal_id FROM sessions WHERE principal_id = :one ORDER BY updated_at DESC LIMIT :many"
@@ -57,6 +63,11 @@ def run(ground: Ground) -> Iterator[Figure]:
         for query in (common, beginning):
             works = {"search": _searching(ground, query), "bare": _by_driver(cursor, _FOUND, ground, query)}
             slow[query] = taking_turns(works, SLOW_ROUNDS, warm=WARM)
+        far = {}
+        for other in (words[RARE + 1], common):
+            pair = [_by_driver(cursor, _FOUND, ground, query) for query in (words[SELDOM], other)]
+            works = {"spread": _spreading(ground, f"{words[SELDOM]} {other}"), "bare": _each(pair)}
+            far[other] = taking_turns(works, ROUNDS, warm=WARM)
     yield Figure(
         NAME,
         f"a word that {hits[rare]} messages have against the bare statement",
@@ -73,6 +84,29 @@ def run(ground: Ground) -> Iterator[Figure]:
             bound=1.3,
             note=f"{_millis(took['search'])} against {_millis(took['bare'])}",
         )
+
+    for what, took in zip(("another as rare", "a common one"), far.values(), strict=True):
+        yield Figure(
+            NAME,
+            f"a rare word and {what} in different messages against the bare look-up of both",
+            took["spread"] / took["bare"],
+            bound=2,
+            note=f"{_millis(took['spread'])} against {_millis(took['bare'])}",
+        )
+
+
+def _spreading(ground: Ground, query: str) -> Callable[[], object]:
+    """The conversations that hold the words in different messages, as the product looks for them."""
+
+    def searched() -> object:
+        with Session(ground.resources.engine) as db, db.begin():
+            return spread(db, ground.one, asked(query))
+
+    return searched
+
+
+def _each(works: Sequence[Callable[[], object]]) -> Callable[[], object]:
+    return lambda: [work() for work in works]
 
 
 def _searching(ground: Ground, query: str) -> Callable[[], object]:

@@ -20,11 +20,11 @@ from flask import Blueprint, Response, current_app, jsonify, render_template, re
 
 from blueprints import access
 from blueprints.database import reading, resources, transaction
+from blueprints.search import looked_up
 from blueprints.sidebar import listed
 from models import cursor, deletions, listing
 from models.errors import Invalid
 from models.ids import made_at
-from models.search import search
 from models.words import QUERY_MAX, asked
 from tasks.deletion import delete_many
 
@@ -89,8 +89,9 @@ def choices() -> Response:
         held, more = page.entries, page.more
     elif terms := asked(query):
         with transaction() as db:
-            results = search(db, owner, terms, limit=FOUND_MAX)
-        held, more = [one.entry for one in results.found], results.more
+            pages = looked_up(db, owner, terms, {}, FOUND_MAX)
+        found = [one.entry for page in pages for one in page.found]
+        held, more = found[:FOUND_MAX], len(found) > FOUND_MAX or any(page.more for page in pages)
     else:
         held, more = [], False
     return jsonify(held=[[entry.id, entry.title] for entry in held], more=more)

@@ -2,7 +2,10 @@
 
 | route | answers |
 |---|---|
-| `GET /history/search` | `_found.html`: what `q` finds, from the top or below `cursor`; to a browser, a page |
+| `GET /history/search` | `_found.html`: what `q` finds, from the top or below a place; to a browser, a page |
+
+The place is `cursor` among the conversations of which one message holds all words, and `apart` among those of which
+no one message does; these follow once the others have ended.
 
 Any page with the list takes `?q=` and shows what it finds in place of the list: so a result that is opened keeps the
 others beside it, the way back leads to them, and no script is needed. What was searched for is never logged.
@@ -16,18 +19,22 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from flask import Blueprint, Response, current_app, make_response, redirect, render_template, request, url_for
+from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as BaseResponse
 
 from blueprints import access, days
 from blueprints.database import transaction
 from models import cursor, indexing
 from models.accounts import Owner
+from models.cursor import Position
 from models.rules import texts
-from models.search import Found, search
+from models.search import RESULTS, Found, Results, search
 from models.snippets import Piece, marked, snippet
+from models.spread import spread
 from models.words import QUERY_MAX, Term, asked
 
-KIND = "search"  # of cursors
+KINDS = {"cursor": "search", "apart": "search-apart"}  # of cursors, by the word of the address
+NOTHING = Results((), more=False)
 
 finder = Blueprint("search", __name__)
 
@@ -47,7 +54,7 @@ class Result(NamedTuple):
 def found() -> Response | BaseResponse:
     """What `q` finds. Raises InvalidCursor."""
     if not request.headers.get("HX-Request"):
-        given = urlencode({name: request.args[name] for name in ("q", "cursor") if name in request.args})
+        given = urlencode({name: request.args[name] for name in ("q", *KINDS) if name in request.args})
         return redirect(f"{url_for('sidebar.history')}?{given}", 303)
     return make_response(render_template("_found.html", **sought(access.owner(), whole=False)))
 
@@ -58,34 +65,56 @@ def sought(owner: Owner, *, whole: bool = True) -> Mapping[str, Any]:
     if not query:
         return {"search": None}
     terms = asked(query)
-    position = request.args.get("cursor", "")
-    key = current_app.config["CURSOR_KEY"]
-    after = None
-    if position and (not whole or request.endpoint == "sidebar.history"):
-        after = cursor.read(position, owner.principal_id, key, KIND)
+    below = {} if whole and request.endpoint != "sidebar.history" else _places(owner)
     with transaction() as db:
         waiting = indexing.pending(db, owner.principal_id) if terms else 0
-        results = search(db, owner, terms, after) if terms else None
-    held = results.found if results else ()
-    below = ""
-    if results and results.more:
-        below = cursor.write(held[-1].entry.position, owner.principal_id, key, KIND)
-    groups = days.grouped([one.entry for one in held], datetime.now(UTC), days.zone())
-    by_id = {one.entry.id: one for one in held}
+        together, apart = looked_up(db, owner, terms, below)
+    groups = days.grouped([one.entry for one in together.found], datetime.now(UTC), days.zone())
+    by_id = {one.entry.id: one for one in together.found}
     told = {
         "query": query,
         "terms": terms,
         "results": [
             (group, [_result(by_id[entry.id], terms, query) for entry in group.entries]) for group in groups
         ],
-        "count": len(held),
-        "first": whole or after is None,
-        "later": after is not None,
-        "below": urlencode({"q": query, "cursor": below}) if below else "",
+        "apart": [_result(one, terms, query) for one in apart.found],
+        "count": len(together.found) + len(apart.found),
+        "first": whole or not below,
+        "later": bool(below),
+        "below": _below(owner, query, together, apart),
         "waiting": waiting,
         "waiting_max": indexing.PENDING_MAX,
     }
     return {"search": told}
+
+
+def looked_up(
+    db: Session, owner: Owner, terms: Sequence[Term], below: Mapping[str, Position], limit: int = RESULTS
+) -> tuple[Results, Results]:
+    """A page of conversations with all terms in one message, and, where those end, one of those with all in several."""
+    together = NOTHING
+    if terms and "apart" not in below:
+        together = search(db, owner, terms, below.get("cursor"), limit=limit)
+    if not terms or together.more:
+        return together, NOTHING
+    return together, spread(db, owner, terms, below.get("apart"), limit=limit)
+
+
+def _places(owner: Owner) -> Mapping[str, Position]:
+    """Where the request goes on. Raises InvalidCursor."""
+    key = current_app.config["CURSOR_KEY"]
+    given = {name: request.args[name] for name in KINDS if request.args.get(name)}
+    return {name: cursor.read(held, owner.principal_id, key, KINDS[name]) for name, held in given.items()}
+
+
+def _below(owner: Owner, query: str, together: Results, apart: Results) -> str:
+    """The query string of the next page; "" where there is none."""
+    for name, page in (("cursor", together), ("apart", apart)):
+        if page.more:
+            key = current_app.config["CURSOR_KEY"]
+            place = cursor.write(page.found[-1].entry.position, owner.principal_id, key, KINDS[name])
+            return urlencode({"q": query, name: place})
+    return ""
 
 
 def _result(one: Found, terms: Sequence[Term], query: str) -> Result:

@@ -2,7 +2,8 @@
 
 A message is found when every term of the query is in it (`models/words.py`); a conversation is shown once, with the
 newest such message. The order is the history's own, so that a reader looks where they look for it anyway, and a
-page of results is followed by `Position` as a page of the history is.
+page of results is followed by `Position` as a page of the history is. Conversations whose messages hold the terms
+between them come after these: `models/spread.py`.
 
 | words are in | how | cost |
 |---|---|---|
@@ -29,28 +30,28 @@ from models.words import Term, tag, tsquery
 RESULTS = 30  # conversations of one page
 HITS_MAX = 20_000  # messages that are looked up in the index
 
-_ENTRY = "s.id, coalesce(s.title, '') AS title, s.created_at, s.updated_at, s.active_run_id, s.last_run_id"
-_BELOW = "s.principal_id = :principal_id AND (s.updated_at, s.id) < (:updated_at, CAST(:id AS uuid))"
-_ORDER = "ORDER BY s.updated_at DESC, s.id DESC LIMIT :limit"
+ENTRY = "s.id, coalesce(s.title, '') AS title, s.created_at, s.updated_at, s.active_run_id, s.last_run_id"
+BELOW = "s.principal_id = :principal_id AND (s.updated_at, s.id) < (:updated_at, CAST(:id AS uuid))"
+ORDER = "ORDER BY s.updated_at DESC, s.id DESC LIMIT :limit"
 _LOOKED_UP = text(f"""
     WITH hits AS MATERIALIZED (
         SELECT session_id, seq FROM search_entries WHERE words @@ CAST(:query AS tsquery) LIMIT :most + 1
     ),
     counted AS (SELECT count(*) AS hits FROM hits)
     SELECT counted.hits, found.*, said.payload FROM counted LEFT JOIN LATERAL (
-        SELECT {_ENTRY}, newest.seq
+        SELECT {ENTRY}, newest.seq
         FROM (SELECT session_id, max(seq) AS seq FROM hits GROUP BY session_id) newest
         JOIN sessions s ON s.id = newest.session_id
-        WHERE counted.hits <= :most AND {_BELOW} {_ORDER}
+        WHERE counted.hits <= :most AND {BELOW} {ORDER}
     ) found ON true LEFT JOIN events said ON said.session_id = found.id AND said.seq = found.seq
     ORDER BY found.updated_at DESC, found.id DESC
 """)  # noqa: S608  words of our own
 _WALKED = text(f"""
-    SELECT {_ENTRY}, newest.seq, said.payload FROM sessions s CROSS JOIN LATERAL (
+    SELECT {ENTRY}, newest.seq, said.payload FROM sessions s CROSS JOIN LATERAL (
         SELECT e.seq FROM search_entries e
         WHERE e.session_id = s.id AND e.words @@ CAST(:query AS tsquery) ORDER BY e.seq DESC LIMIT 1
     ) newest JOIN events said ON said.session_id = s.id AND said.seq = newest.seq
-    WHERE {_BELOW} {_ORDER}
+    WHERE {BELOW} {ORDER}
 """)  # noqa: S608  words of our own
 
 
@@ -91,20 +92,22 @@ def search(
         "id": place.id,
         "limit": limit + 1,
     }
-    _plan(db, enable_seqscan="off", jit="off")
+    settle(db, enable_seqscan="off", jit="off")
     rows = db.execute(_LOOKED_UP, {**wanted, "most": most}).all()
     if rows[0][0] > most:
-        _plan(db, enable_bitmapscan="off")
-        found = [_found(row) for row in db.execute(_WALKED, wanted)]
+        settle(db, enable_bitmapscan="off")
+        held = [found(row) for row in db.execute(_WALKED, wanted)]
     else:
-        found = [_found(row[1:]) for row in rows if row[1] is not None]
-    return Results(found[:limit], more=len(found) > limit)
+        held = [found(row[1:]) for row in rows if row[1] is not None]
+    return Results(held[:limit], more=len(held) > limit)
 
 
-def _found(row: Sequence[Any]) -> Found:
+def found(row: Sequence[Any]) -> Found:
+    """A row of ENTRY, the message's `seq` and its payload."""
     return Found(Entry(*row[:6]), row[6], row[7])
 
 
-def _plan(db: Session, **settings: str) -> None:
+def settle(db: Session, **settings: str) -> None:
+    """Settings of PostgreSQL's planner until the transaction ends."""
     told = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
     db.execute(text(f"SELECT {told}"))

@@ -98,7 +98,7 @@
   function remember(query) {
     const address = new URL(location.href);
     if (query) address.searchParams.set("q", query);
-    else for (const name of ["q", "cursor"]) address.searchParams.delete(name);
+    else for (const name of ["q", "cursor", "apart"]) address.searchParams.delete(name);
     if (address.href !== location.href) history.replaceState(null, "", address);
   }
 

@@ -19,10 +19,11 @@
     else enter();
   }
 
-  /** The focus into the list: to the open conversation's row, else the first. */
+  /** The focus into the list, or into what was found in its place: to the open conversation's row, else the first. */
   function enter() {
-    const first = ["#history a[aria-current]", "#history a", "a"].map((one) => side.querySelector(one)).find(Boolean);
-    first.focus();
+    const isSeen = (one) => one.getClientRects().length;
+    const wanted = ["li a[aria-current]", "li a", "a"].map((one) => [...side.querySelectorAll(one)].find(isSeen));
+    wanted.find(Boolean).focus();
   }
 
   /** Makes the sidebar visible, wherever it is now. */

@@ -83,6 +83,38 @@ def test_further_pages_follow_to_the_end_and_each_shows_others(
     assert seen == made
 
 
+def test_what_holds_the_words_in_different_messages_comes_after_and_goes_on(
+    client: FlaskClient, sign_in: SignIn, alice: Player
+) -> None:
+    now = datetime.now(UTC)
+    together = converse_at(alice, now - timedelta(days=99), "tea with milk")
+    made = [converse_at(alice, now - timedelta(hours=n), "tea", f"milk {n}") for n in range(RESULTS + 5)]
+    sign_in(client, alice)
+    html = ask(client, "tea milk")
+    assert ids(html) == [together, *made[:RESULTS]]
+    assert f"The first {RESULTS + 1} conversations<" in html
+    assert html.index(together) < html.index("All words, in different messages<") < html.index(made[0])
+    assert f'href="/conversations/{made[0]}?at=2&amp;q=tea+milk#e-2"' in html
+    more = re.search(r'id="found-more" href="/\?([^"]+)"', html)
+    assert more is not None
+    query = more[1].replace("&amp;", "&")
+    assert ids(client.get(f"{SEARCH}?{query}", headers=HTMX).text) == made[RESULTS:]
+    whole = client.get(f"/?{query}").text
+    assert ids(whole) == made[RESULTS:]
+    assert "Further conversations" in whole
+
+
+def test_a_place_among_the_others_is_no_place_among_these(
+    client: FlaskClient, sign_in: SignIn, alice: Player
+) -> None:
+    for number in range(RESULTS + 1):
+        alice.converse(f"tea with milk {number}")
+    sign_in(client, alice)
+    cursor = re.findall(r"cursor=([\w-]+)", ask(client, "tea milk"))[0]
+    answer = client.get(SEARCH, query_string={"q": "tea milk", "apart": cursor}, headers=HTMX)
+    assert answer.status_code == 400
+
+
 @pytest.mark.parametrize("cursor", ["x", "x" * 10_000, "é", "A" * 56])
 def test_a_cursor_that_is_not_ours_is_refused(
     client: FlaskClient, sign_in: SignIn, alice: Player, cursor: str

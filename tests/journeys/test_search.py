@@ -99,6 +99,11 @@ def test_an_empty_search_leads_down_into_the_list_and_shift_escape_to_the_page(
     reader.page.keyboard.press("/")
     reader.page.keyboard.press("Shift+Escape")
     expect(reader.page.locator("#main")).to_be_focused()
+    type_in(reader, "groc")
+    reader.page.keyboard.press("Shift+Escape")
+    expect(reader.page.locator("#main")).to_be_focused()
+    reader.page.keyboard.press("Shift+Escape")  # and back, to what was found
+    expect(reader.page.locator("#found li a")).to_be_focused()
 
 
 def test_a_snippet_shows_words_and_not_their_markup(window: Windows, alice: Player) -> None:
