@@ -190,7 +190,9 @@ def test_a_persons_line_ends_are_kept() -> None:
 def test_no_text_takes_for_ever(text: str) -> None:
     began = process_time()
     rendered(text)
-    assert process_time() - began < 5
+    assert (
+        process_time() - began < 20
+    )  # what took for ever took minutes; a busy machine stretches a processor's seconds
 
 
 def test_addresses_that_may_be_followed() -> None:

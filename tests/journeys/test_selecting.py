@@ -261,7 +261,7 @@ def test_all_means_also_those_that_are_not_loaded(window: Windows, alice: Player
     dialog = ask(reader)
     expect(dialog).to_have_accessible_name("Delete 70 conversations everywhere?")
     dialog.get_by_role("button", name=CONFIRM).click()
-    expect(reader.page.locator("#said")).to_contain_text("70 conversations deleted")
+    expect(reader.page.locator("#said")).to_contain_text("70 conversations deleted", timeout=60_000)
     expect(reader.nav).to_contain_text("No conversations yet")
     expect(
         reader.page.get_by_role("button", name="Select", exact=True)
