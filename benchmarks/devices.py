@@ -22,7 +22,7 @@ from models import rules
 from models.copies import Copy
 from models.memorystore import looking, verbs
 from models.memorystore.opening import open_files
-from models.memorystore.store import Held, Place, Store, word_line
+from models.memorystore.store import Held, Place, Store
 from models.memorystore.writing import bring, row_of, words_at_once
 from models.redaction import masked
 from relay import effects as ask
@@ -83,7 +83,8 @@ def _timed(work: Callable[[], object]) -> float:
 def _filled(store: Store) -> Iterator[Figure]:
     chance = random.Random(1)
     ours = bare = redaction = 0.0
-    sql = "INSERT INTO memories VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    names = ", ".join(row_of(store, _made(0, 1, chance)[0]))
+    sql = f"INSERT INTO memories ({names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
     for batch in range(HELD // BATCH):
         made = _made(batch * BATCH, BATCH, chance)
         if batch % 10 == 0:  # a tenth of them goes in bare, spread over the whole
@@ -117,7 +118,7 @@ def _filled(store: Store) -> Iterator[Figure]:
 def _plain(store: Store, one: Held) -> tuple[Any, ...]:
     row = row_of(store, one)
     times = {name: (row[name] - rules.EARLIEST) // rules.TICK for name in ("made_at", "recorded_at")}
-    return tuple({**row, "words": word_line(one.text), **times}.values())
+    return tuple({**row, **times}.values())
 
 
 def _single(store: Store, folder: Path) -> Iterator[Figure]:
@@ -245,7 +246,7 @@ def _asked(store: Store) -> Iterator[Figure]:
         bare = _bare(store, Path(folder), keys, at)
     for first in range(0, len(keys), BATCH):
         acts.act(ask.Asked(place, [frames.Deletion(key, at) for key in keys[first : first + BATCH]]))
-    took = _timed(lambda: acts.act(ask.Settle(place, None)))
+    took = _timed(lambda: acts.act(ask.Settle(place, None, named=True)))
     assert acts.deleted == len(keys)
     note = f"{took:.1f} s against {bare:.1f} s"
     yield Figure(
@@ -270,7 +271,9 @@ def _bare(store: Store, folder: Path, keys: Sequence[bytes], at: int) -> float:
                 (other / f"{name}-wal").write_bytes(log.read_bytes())
     copied = _open(other)
     with copied.phase("asked") as db:
-        db.exec_driver_sql("INSERT INTO asked VALUES (?, ?, ?, ?)", [(*PLACE, key, at) for key in keys])
+        db.exec_driver_sql(
+            "INSERT INTO asked VALUES (?, ?, ?, x'', ?, 0)", [(*PLACE, key, at) for key in keys]
+        )
     began = time.perf_counter()
     with copied.phase("recorded") as db:
         db.exec_driver_sql(

@@ -6,7 +6,7 @@ Source: PRODUCT.md 4.4, First source. The key is the same on both; the text with
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Copy(NamedTuple):
@@ -27,3 +27,13 @@ def merged(held: Copy, arriving: Copy) -> Copy:
     """
     first = min(held, arriving)
     return first._replace(recorded_at=max(held.recorded_at, arriving.recorded_at))
+
+
+def teaches(made_at: Any, logical_id: Any, recorded_at: Any, held: tuple[Any, Any, Any]) -> Any:
+    """True when a listed copy knows what the held one does not: an earlier first making, or a later act.
+
+    `held` are the same three of ours. Over columns it is an expression of SQL.
+    """
+    mine_made, mine_id, mine_recorded = held
+    earlier = (made_at < mine_made) | ((made_at == mine_made) & (logical_id != mine_id))
+    return earlier | (recorded_at > mine_recorded)

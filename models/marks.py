@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import Enum, auto
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from models.rules import EARLIEST, dominates
 
@@ -37,13 +37,18 @@ def joined(one: Mark, other: Mark) -> Mark:
     return Mark(max(one.redacted_at, other.redacted_at), placed.placed_at, placed.workspace)
 
 
+def outdated(recorded_at: Any, redacted_at: Any) -> Any:
+    """True when a version of a text is older than its redaction. Over two columns it is SQL's comparison."""
+    return recorded_at < redacted_at
+
+
 def verdict(mark: Mark, workspace: str, recorded_at: datetime) -> Verdict:
     """What becomes of a held or arriving copy of the mark's logical ID in `workspace`.
 
     A version made by the redaction is recorded at its time, and stays; a copy that was made again after a move or a
     forgetting is younger than these, and stays where it is.
     """
-    if recorded_at < mark.redacted_at:
+    if outdated(recorded_at, mark.redacted_at):
         return Verdict.REDACTED
     if mark.placed_at == EARLIEST or not dominates(mark.placed_at, recorded_at):
         return Verdict.STAYS

@@ -6,19 +6,20 @@ a set, and each question over it is one statement. Read `settle` for the whole o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from itertools import islice
 from typing import Any
 
-from sqlalchemy import and_, delete, exists, func, select
+from sqlalchemy import and_, case, delete, exists, insert, select
 
 from models import rules
-from models.copies import Copy
+from models.copies import Copy, teaches
 from models.marks import Mark, Verdict, verdict
 from models.memorystore.columns import micros, moment
-from models.memorystore.store import Held, Place, Store, as_held, as_mark, held
-from models.memorystore.tables import ASKED, GOING, HEARD, MARKS, MEMORIES, RECORDS, TOLD
+from models.memorystore.store import Held, Place, Store, as_held, as_mark, held, in_portions
+from models.memorystore.tables import ASKED, ASKED_MARKS, FACTS, GOING, HEARD, MARKS, MEMORIES, RECORDS, TOLD
 from models.memorystore.verbs import admit, settle
 from relay import effects as ask
 from relay.frames import Deletion, Marked
@@ -28,7 +29,8 @@ from relay.stream import TEXT_MAX, Body
 from relay.sums import StoredSums
 
 PORTION = 1000  # deletions, or marks, of one frame
-DAY = timedelta(days=1)
+GIVEN = 64  # memories that are read at a time, each of up to TEXT_MAX bytes
+MARKED = 2  # in `want`: a mark has a say in it
 
 
 @dataclass
@@ -38,8 +40,7 @@ class Acts:
     store: Store
     pairing: bytes
     shared: frozenset[str]
-    marks: dict[Place, list[Marked]] = field(default_factory=dict)
-    numbers: dict[str, int] = field(default_factory=lambda: {"heard": 0, "told": 0})
+    listed: Counter[tuple[str, Place]] = field(default_factory=Counter)
     deleted: int = 0
     conclusion: ask.Conclude | None = None
 
@@ -51,8 +52,8 @@ class Acts:
 
     def prepare(self, _effect: ask.Prepare) -> None:
         settle(self.store)
-        with self.store.phase("prepared"):
-            for table in (HEARD, TOLD, ASKED, GOING):
+        with self.store.reading():
+            for table in (HEARD, TOLD, ASKED, ASKED_MARKS, GOING):
                 self.store.db.execute(delete(table))
 
     def look(self, effect: ask.Look) -> StoredSums:
@@ -65,13 +66,11 @@ class Acts:
         self._list(TOLD, effect)
 
     def _list(self, table: Any, effect: Any) -> None:
-        first = self.numbers[table.name]
-        rows = [
-            (effect.place.workspace, effect.place.dataset, first + at, *ITEM.unpack(item))
-            for at, item in enumerate(effect.items)
-        ]
-        self.numbers[table.name] += len(rows)
-        with self.store.phase("listed"):
+        place = _place(effect)
+        first = self.listed[table.name, place]
+        rows = [(*place, first + at, *ITEM.unpack(item)) for at, item in enumerate(effect.items)]
+        self.listed[table.name, place] += len(rows)
+        with self.store.reading():
             # Straight at the driver: a million items would spend most of their time on their way through the types.
             into = f"INSERT INTO {table.name} VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608  a table of ours
             self.store.db.exec_driver_sql(into, rows)
@@ -81,17 +80,23 @@ class Acts:
     def name(self, effect: ask.Name) -> Iterator[Sequence[Deletion]]:
         place = _place(effect)
         store = self.store
-        listed = exists().where(here(HEARD, place), HEARD.c.key == RECORDS.c.key)
         again = exists().where(store.mine(MEMORIES, place), MEMORIES.c.key == RECORDS.c.key)
-        rows = select(RECORDS.c.key, RECORDS.c.deleted_at).where(store.mine(RECORDS, place), listed, ~again)
-        for some in self._portions(rows):
+        pairs = and_(store.mine(RECORDS, place), RECORDS.c.key == HEARD.c.key)
+        rows = select(RECORDS.c.key, RECORDS.c.deleted_at).join_from(HEARD, RECORDS, pairs)
+        rows = rows.where(here(HEARD, place), ~again).order_by(HEARD.c.key).limit(PORTION)
+        last = b""
+        while some := self._read(rows.where(HEARD.c.key > last)):
             yield [Deletion(key, micros(at)) for key, at in some]
+            last = some[-1].key
 
     def name_marks(self, effect: ask.NameMarks) -> Iterator[Sequence[Marked]]:
         place = _place(effect)
         pairs = and_(self.store.mine(MARKS), MARKS.c.logical_id == HEARD.c.logical_id)
-        rows = select(MARKS, HEARD.c.recorded_at).join_from(HEARD, MARKS, pairs).where(here(HEARD, place))
-        for some in self._portions(rows.order_by(HEARD.c.number)):
+        rows = select(MARKS, HEARD.c.recorded_at, HEARD.c.number).join_from(HEARD, MARKS, pairs)
+        rows = rows.where(here(HEARD, place)).order_by(HEARD.c.number).limit(PORTION)
+        last = -1
+        while some := self._read(rows.where(HEARD.c.number > last)):
+            last = some[-1].number
             told = []
             for row in some:
                 mark = as_mark(row)
@@ -104,9 +109,10 @@ class Acts:
             if told:
                 yield told
 
-    def _portions(self, rows: Any) -> Iterator[Sequence[Any]]:
+    def _read(self, rows: Any) -> Sequence[Any]:
+        # Portion by portion, so that no transaction is open while a frame waits for its receiver.
         with self.store.reading():
-            yield from self.store.db.execute(rows.execution_options(yield_per=PORTION)).partitions(PORTION)
+            return self.store.db.execute(rows).all()
 
     # -- what was asked -----------------------------------------------------------------------------------------
 
@@ -115,7 +121,7 @@ class Acts:
         place = _place(effect)
         ours = self._told(place, TOLD.c.key, [one.key for one in effect.deletions])
         rows = [
-            {"workspace": place.workspace, "dataset": place.dataset, "key": key, "deleted_at": moment(at)}
+            {**place._asdict(), "key": key, "logical_id": ours[key], "deleted_at": moment(at), "marked": 0}
             for key, at in effect.deletions
             if key in ours
         ]
@@ -124,27 +130,40 @@ class Acts:
             again = new.on_conflict_do_update(
                 ["workspace", "dataset", "key"], set_={"deleted_at": new.excluded.deleted_at}
             )
-            with self.store.phase("asked"):
+            with self.store.reading():
                 self.store.db.execute(again, rows)
-        return len(effect.deletions) - sum(one.key in ours for one in effect.deletions)
+        return sum(one.key not in ours for one in effect.deletions)
 
     def asked_marks(self, effect: ask.AskedMarks) -> int:
         place = _place(effect)
         ours = self._told(place, TOLD.c.logical_id, [one.logical_id for one in effect.marks])
-        self.marks.setdefault(place, []).extend(one for one in effect.marks if one.logical_id in ours)
+        rows = [
+            {
+                **place._asdict(), "logical_id": one.logical_id, "redacted_at": moment(one.redacted_at),
+                "placed_at": moment(one.placed_at), "placed_in": one.workspace,
+            }
+            for one in effect.marks
+            if one.logical_id in ours
+        ]  # fmt: skip
+        if rows:
+            with self.store.reading():
+                self.store.db.execute(insert(ASKED_MARKS), rows)
         return sum(one.logical_id not in ours for one in effect.marks)
 
-    def _told(self, place: Place, column: Any, values: Sequence[bytes]) -> set[bytes]:
-        found: set[bytes] = set()
+    def _told(self, place: Place, column: Any, values: Sequence[bytes]) -> dict[bytes, bytes]:
+        found: dict[bytes, bytes] = {}
         with self.store.reading():
-            for at in range(0, len(values), 500):
-                some = select(column).where(here(TOLD, place), column.in_(values[at : at + 500]))
-                found.update(row[0] for row in self.store.db.execute(some))
+            if column is TOLD.c.logical_id:
+                self.store.db.exec_driver_sql(
+                    "CREATE INDEX IF NOT EXISTS told_logical_id ON told (workspace, dataset, logical_id)"
+                )
+            for some in in_portions(values):
+                rows = select(column, TOLD.c.logical_id).where(here(TOLD, place), column.in_(some))
+                found.update(self.store.db.execute(rows).all())
         return found
 
     def settle(self, effect: ask.Settle) -> ask.Settled:
-        told = self.marks.pop(_place(effect), [])
-        settled = settle_asked(self.store, self.pairing, _place(effect), told, effect.refuse)
+        settled = settle_asked(self.store, self.pairing, _place(effect), effect.refuse, named=effect.named)
         self.deleted += settled.deleted
         return settled
 
@@ -155,70 +174,68 @@ class Acts:
         mine = and_(store.mine(MEMORIES, place), MEMORIES.c.key == HEARD.c.key)
         deleted = and_(store.mine(RECORDS, place), RECORDS.c.key == HEARD.c.key)
         marked = and_(store.mine(MARKS), MARKS.c.logical_id == HEARD.c.logical_id)
+        listed = (HEARD.c.made_at, HEARD.c.logical_id, HEARD.c.recorded_at)
+        ours = (MEMORIES.c.made_at, MEMORIES.c.logical_id, MEMORIES.c.recorded_at)
+        wanted = case(
+            (rules.dominates(RECORDS.c.deleted_at, HEARD.c.recorded_at), 0),
+            (MARKS.c.logical_id.is_not(None), MARKED),
+            (MEMORIES.c.key.is_(None), 1),
+            (teaches(*listed, ours), 1),
+            else_=0,
+        )
         rows = (
-            select(
-                HEARD.c.key, HEARD.c.logical_id, HEARD.c.made_at, HEARD.c.recorded_at, RECORDS.c.deleted_at,
-                MEMORIES.c.made_at, MEMORIES.c.logical_id, MEMORIES.c.recorded_at, MARKS.c.redacted_at,
-                MARKS.c.placed_at, MARKS.c.workspace,
-            )
+            select(wanted)
             .select_from(HEARD)
             .join(MEMORIES, mine, isouter=True)
             .join(RECORDS, deleted, isouter=True)
             .join(MARKS, marked, isouter=True)
             .where(here(HEARD, place))
             .order_by(HEARD.c.number)
-        )  # fmt: skip
-        packed = bytearray()
+        )
+        bits = bytearray()
+        by_mark: list[int] = []
         with store.reading():
-            for at, row in enumerate(store.db.execute(rows.execution_options(yield_per=PORTION))):
+            for at, (bit,) in enumerate(store.db.execute(rows.execution_options(yield_per=PORTION))):
                 if at % 8 == 0:
-                    packed.append(0)
-                packed[-1] |= self._wanted(place, row) << at % 8
-        return bytes(packed)
+                    bits.append(0)
+                if bit == MARKED:
+                    by_mark.append(at)
+                else:
+                    bits[-1] |= bit << at % 8
+        for some in in_portions(by_mark):
+            for at in self._wanted_by_mark(place, some):
+                bits[at // 8] |= 1 << at % 8
+        return bytes(bits)
 
-    def _wanted(self, place: Place, row: Any) -> bool:
-        key, logical_id, made_at, recorded_at, deleted_at, mine_made, mine_id, mine_recorded, *mark = row
-        if deleted_at is not None and rules.dominates(deleted_at, recorded_at):
-            return False
-        if mark[0] is not None:
-            found = Mark(*mark)
-            match verdict(found, place.workspace, recorded_at):
+    def _wanted_by_mark(self, place: Place, numbers: Sequence[int]) -> Iterator[int]:
+        pairs = and_(self.store.mine(MARKS), MARKS.c.logical_id == HEARD.c.logical_id)
+        rows = select(HEARD, MARKS.c.redacted_at, MARKS.c.placed_at, MARKS.c.workspace.label("placed_in"))
+        rows = rows.join_from(HEARD, MARKS, pairs).where(here(HEARD, place), HEARD.c.number.in_(numbers))
+        for row in self._read(rows):
+            mark = Mark(row.redacted_at, row.placed_at, row.placed_in)
+            there = place
+            match verdict(mark, place.workspace, row.recorded_at):
                 case Verdict.REDACTED | Verdict.GONE:
-                    return False
+                    continue
                 case Verdict.ELSEWHERE:
-                    assert found.workspace is not None
-                    other = held(self.store, Place(found.workspace, place.dataset), [key]).get(key)
-                    mine_made = other.copy.made_at if other else None
-                    mine_id = other.copy.logical_id if other else None
-                    mine_recorded = other.copy.recorded_at if other else None
-        if mine_made is None:
-            return True
-        earlier = made_at < mine_made or (made_at == mine_made and logical_id != mine_id)
-        return bool(earlier or recorded_at > mine_recorded)
+                    assert mark.workspace is not None
+                    there = Place(mark.workspace, place.dataset)
+            with self.store.reading():
+                mine = held(self.store, there, [row.key]).get(row.key)
+            if mine is None or teaches(
+                row.made_at, row.logical_id, row.recorded_at,
+                (mine.copy.made_at, mine.copy.logical_id, mine.copy.recorded_at),
+            ):  # fmt: skip
+                yield row.number
 
     def give(self, effect: ask.Give) -> Iterator[Body]:
         place, store = _place(effect), self.store
-        first = select(func.min(TOLD.c.number)).where(here(TOLD, place))
-        with store.reading():
-            begin = store.db.execute(first).scalar_one()
-        if begin is None:
-            return
-        numbers = [
-            begin + 8 * at + bit
-            for at, byte in enumerate(effect.bits)
-            if byte
-            for bit in range(8)
-            if byte >> bit & 1
-        ]
-        for at in range(0, len(numbers), 500):
-            pairs = and_(store.mine(MEMORIES, place), MEMORIES.c.key == TOLD.c.key)
-            rows = select(MEMORIES).join_from(TOLD, MEMORIES, pairs)
-            rows = rows.where(here(TOLD, place), TOLD.c.number.in_(numbers[at : at + 500])).order_by(
-                TOLD.c.number
-            )
-            with store.reading():
-                some = [as_held(row) for row in store.db.execute(rows)]
-            for mine in some:
+        pairs = and_(store.mine(MEMORIES, place), MEMORIES.c.key == TOLD.c.key)
+        rows = (
+            select(*FACTS).join_from(TOLD, MEMORIES, pairs).where(here(TOLD, place)).order_by(TOLD.c.number)
+        )
+        for some in _portions(_ones(effect.bits), GIVEN):
+            for mine in map(as_held, self._read(rows.where(TOLD.c.number.in_(some)))):
                 if len(mine.text) * 4 <= TEXT_MAX or len(mine.text.encode()) <= TEXT_MAX:
                     copy = mine.copy
                     yield Body(
@@ -240,6 +257,15 @@ class Acts:
 
     def conclude(self, effect: ask.Conclude) -> None:
         self.conclusion = effect
+
+
+def _ones(bits: bytes) -> Iterator[int]:
+    return (8 * at + bit for at, byte in enumerate(bits) if byte for bit in range(8) if byte >> bit & 1)
+
+
+def _portions(numbers: Iterator[int], size: int) -> Iterator[Sequence[int]]:
+    while some := list(islice(numbers, size)):
+        yield some
 
 
 def _place(effect: Any) -> Place:

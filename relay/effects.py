@@ -85,10 +85,14 @@ class AskedMarks:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """`refuse` is why nothing may be deleted at all, whatever was asked: `direction` or `clock`."""
+    """`refuse` is why nothing may be deleted at all, whatever was asked: `direction` or `clock`.
+
+    `named`: they may name, so that what they ask no more they want no more.
+    """
 
     place: Place
     refuse: str | None
+    named: bool
 
 
 @dataclass(frozen=True, slots=True)

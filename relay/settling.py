@@ -6,6 +6,7 @@ stand in `asked`, less those that we did not list.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,29 +15,36 @@ from sqlalchemy import and_, delete, exists, func, insert, literal, select
 
 from models import rules
 from models.marks import Mark, Verdict, joined, verdict
-from models.memorystore.columns import moment
-from models.memorystore.store import Held, Place, Store, as_held
-from models.memorystore.tables import ASKED, GOING, MEMORIES, REQUESTS, SPENT
+from models.memorystore.store import MANY, Held, Place, Store, as_held
+from models.memorystore.tables import ASKED, ASKED_MARKS, FACTS, GOING, MEMORIES, REQUESTS, SPENT
 from models.memorystore.writing import move_row, record_going, remove_going, supersede, write_marks
 from relay import effects as ask
-from relay.frames import Marked, Refused
+from relay.frames import Refused
 
 DAY = timedelta(days=1)
 
 
 def settle_asked(
-    store: Store, pairing: bytes, place: Place, told: Sequence[Marked], refuse: str | None
+    store: Store, pairing: bytes, place: Place, refuse: str | None, *, named: bool
 ) -> ask.Settled:
-    """Judges what was asked as a whole, records, deletes, or refuses. Source: PRODUCT.md 4.3, 4.4 Cap."""
-    now = store.clock()
+    """Judges what was asked as a whole, records, deletes, or refuses. Source: PRODUCT.md 4.3, 4.4 Cap.
+
+    `named`: the other may name, so what it asks no more is no open or kept request of its any longer.
+    """
     if refuse:
-        with store.phase("refused"):
-            keys = store.db.execute(delete(ASKED).where(here(ASKED, place))).rowcount + len(told)
+        with store.reading():
+            asked = (
+                store.db.execute(delete(table).where(here(table, place))) for table in (ASKED, ASKED_MARKS)
+            )
+            keys = sum(one.rowcount for one in asked)
         return ask.Settled(0, (Refused(keys, refuse),) if keys else ())
-    gone = _follow_marks(store, place, told, now)
+    now = store.clock()
+    _follow_marks(store, place, now)
     refused: list[Refused] = []
-    with store.phase("judged"):
-        future = _choose(store, pairing, place, now, gone)
+    with store.recording("judged") as ticket:
+        if named:
+            _let_go(store, pairing, place)
+        future = _choose(store, pairing, place, now)
         if future:
             refused.append(Refused(future, "future"))
         going = store.db.execute(select(func.count()).select_from(GOING)).scalar_one()
@@ -55,50 +63,18 @@ def settle_asked(
             }  # fmt: skip
             store.db.execute(insert(SPENT), spent)
         store.db.execute(delete(ASKED).where(here(ASKED, place)))
-    if going:
-        with store.phase("deleted"):
+    with store.removing("deleted", ticket):
+        if going:
             remove_going(store)
     return ask.Settled(going, tuple(refused))
 
 
-def _follow_marks(store: Store, place: Place, told: Sequence[Marked], now: datetime) -> dict[bytes, Mark]:
-    """Takes in the other's marks. Those that say "gone" are asked for like deletions: their keys and marks."""
-    known: dict[bytes, Mark] = {}
-    moved: list[tuple[Held, Place]] = []
-    gone: dict[bytes, Mark] = {}
-    asked: list[dict[str, Any]] = []
-    with store.reading():
-        for one in told:
-            mark = Mark(moment(one.redacted_at), moment(one.placed_at), one.workspace)
-            same = store.mine(MEMORIES, place) & (MEMORIES.c.logical_id == one.logical_id)
-            for mine in [as_held(row) for row in store.db.execute(select(MEMORIES).where(same)).all()]:
-                what = verdict(mark, place.workspace, mine.copy.recorded_at)
-                if what is Verdict.GONE:
-                    gone[mine.key] = mark
-                    row = {"workspace": place.workspace, "dataset": place.dataset, "key": mine.key}
-                    asked.append({**row, "deleted_at": mark.placed_at})
-                    continue
-                known[one.logical_id] = joined(mark, known.get(one.logical_id, Mark()))
-                if what is Verdict.ELSEWHERE:
-                    assert mark.workspace is not None
-                    moved.append((mine, Place(mark.workspace, place.dataset)))
-    if known or asked:
-        with store.phase("marked"):
-            write_marks(store, known, now)
-            if asked:
-                store.db.execute(store.insert(ASKED).on_conflict_do_nothing(), asked)
-        with store.phase("placed"):
-            for mine, there in moved:
-                move_row(store, mine, there)
-            supersede(store, known)
-    return gone
-
-
-def _choose(store: Store, pairing: bytes, place: Place, now: datetime, gone: dict[bytes, Mark]) -> int:
+def _choose(store: Store, pairing: bytes, place: Place, now: datetime) -> int:
     """Puts into `going` what is to go of what was asked; how many were from the far future instead."""
     waits = exists().where(
         store.mine(REQUESTS), REQUESTS.c.pairing == pairing, REQUESTS.c.workspace == ASKED.c.workspace,
         REQUESTS.c.dataset == ASKED.c.dataset, REQUESTS.c.key == ASKED.c.key,
+        REQUESTS.c.deleted_at >= ASKED.c.deleted_at,
     )  # fmt: skip
     really = and_(
         here(ASKED, place),
@@ -110,14 +86,12 @@ def _choose(store: Store, pairing: bytes, place: Place, now: datetime, gone: dic
     joins = select(func.count()).select_from(ASKED).join(MEMORIES, pairs)
     future: int = store.db.execute(joins.where(really, ahead)).scalar_one()
     rows = select(
-        ASKED.c.workspace, ASKED.c.dataset, ASKED.c.key, MEMORIES.c.logical_id, ASKED.c.deleted_at, literal(1),
-        literal(0),
+        ASKED.c.workspace, ASKED.c.dataset, ASKED.c.key, MEMORIES.c.logical_id, ASKED.c.deleted_at,
+        1 - ASKED.c.marked, ASKED.c.marked,
     )  # fmt: skip
     store.db.execute(delete(GOING))
     chosen = rows.join_from(ASKED, MEMORIES, pairs).where(really, ~ahead)
     store.db.execute(insert(GOING).from_select([c.name for c in GOING.c], chosen))
-    for key in gone:  # what a mark says is gone leaves a mark, and no hash
-        store.db.execute(GOING.update().where(GOING.c.key == key).values(recorded=0, marked=1))
     return future
 
 
@@ -137,10 +111,75 @@ def _refuse(store: Store, pairing: bytes) -> None:
     store.db.execute(
         new.on_conflict_do_update(
             ["principal_id", "pairing", "workspace", "dataset", "key"],
-            set_={"deleted_at": new.excluded.deleted_at},
+            set_={"deleted_at": new.excluded.deleted_at, "kept": 0},  # deleted again since: asked again
         )
     )
     store.db.execute(delete(GOING))
+
+
+def _let_go(store: Store, pairing: bytes, place: Place) -> None:
+    mine = store.mine(REQUESTS, place) & (REQUESTS.c.pairing == pairing)
+    still = exists().where(here(ASKED, place), ASKED.c.key == REQUESTS.c.key)
+    store.db.execute(delete(REQUESTS).where(mine, ~still))
+
+
+def _follow_marks(store: Store, place: Place, now: datetime) -> None:
+    """Takes in the other's marks. Those that say "gone" are asked for like deletions: their keys and marks."""
+    last = 0
+    while some := _told_marks(store, place, last):
+        last = some[-1].number
+        _follow_some(store, place, some, now)
+    with store.reading():
+        store.db.execute(delete(ASKED_MARKS).where(here(ASKED_MARKS, place)))
+
+
+def _told_marks(store: Store, place: Place, last: int) -> Sequence[Any]:
+    rows = select(ASKED_MARKS).where(here(ASKED_MARKS, place), ASKED_MARKS.c.number > last)
+    with store.reading():
+        return store.db.execute(rows.order_by(ASKED_MARKS.c.number).limit(MANY)).all()
+
+
+def _follow_some(store: Store, place: Place, some: Sequence[Any], now: datetime) -> None:
+    told = [(row.logical_id, Mark(row.redacted_at, row.placed_at, row.placed_in)) for row in some]
+    known: dict[bytes, Mark] = {}
+    moved: list[tuple[Held, Place]] = []
+    asked: list[dict[str, Any]] = []
+    with store.reading():
+        same = MEMORIES.c.logical_id.in_({logical_id for logical_id, _ in told})
+        mine: dict[bytes, list[Held]] = defaultdict(list)
+        for row in store.db.execute(select(*FACTS).where(store.mine(MEMORIES, place), same)):
+            mine[row.logical_id].append(as_held(row))
+        for logical_id, mark in told:
+            for one in mine[logical_id]:
+                what = verdict(mark, place.workspace, one.copy.recorded_at)
+                if what is Verdict.GONE:
+                    asked.append(
+                        {
+                            **place._asdict(),
+                            "key": one.key,
+                            "logical_id": logical_id,
+                            "deleted_at": mark.placed_at,
+                        }
+                    )
+                    continue
+                known[logical_id] = joined(mark, known.get(logical_id, Mark()))
+                if what is Verdict.ELSEWHERE:
+                    assert mark.workspace is not None
+                    moved.append((one, Place(mark.workspace, place.dataset)))
+        if asked:
+            rows = [{**one, "marked": 1} for one in asked]
+            new = store.insert(ASKED)
+            # Asked for by its key as well: by the time of that, and still without a record of it.
+            store.db.execute(
+                new.on_conflict_do_update(["workspace", "dataset", "key"], set_={"marked": 1}), rows
+            )
+    if known:
+        with store.recording("marked") as ticket:
+            write_marks(store, known, now)
+        with store.removing("placed", ticket):
+            for one, there in moved:
+                move_row(store, one, there)
+            supersede(store, list(known))
 
 
 def here(table: Any, place: Place) -> Any:

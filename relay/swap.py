@@ -89,6 +89,7 @@ class Terms:
     gap: timedelta
     swaps: bool  # both know of deletions
     names: bool  # we may name
+    named: bool  # they may name
     refuses: str | None  # why we honour nothing that is named: `direction` or `clock`
     gives: bool
     takes: bool
@@ -119,6 +120,7 @@ def agreed(mine: Hello, theirs: Hello) -> Terms:
         gap=gap,
         swaps=DELETIONS in mine.capabilities and DELETIONS in theirs.capabilities,
         names=mine.sends and not waits,
+        named=theirs.sends and not waits,
         refuses="direction" if not mine.receives else "clock" if waits else None,
         gives=mine.sends and theirs.receives,
         takes=mine.receives and theirs.sends,
@@ -206,7 +208,7 @@ def _settle(terms: Terms, tally: Tally) -> Machine[None]:
             if named.deletions:
                 tally.faults += yield Asked(place, named.deletions)
             last = named.last
-        tally.settled[place] = yield Settle(place, terms.refuses)
+        tally.settled[place] = yield Settle(place, terms.refuses, terms.named)
 
 
 def _take(terms: Terms, tally: Tally) -> Machine[None]:

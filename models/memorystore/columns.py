@@ -99,3 +99,38 @@ def _later_lite(element: ColumnElement[Any], compiler: Any, **options: Any) -> s
 @compiles(later)
 def _later(element: ColumnElement[Any], compiler: Any, **options: Any) -> str:
     return f"greatest({compiler.process(element.clauses, **options)})"
+
+
+class micros_of(GenericFunction[int]):
+    """A moment as its microseconds since 1970, without a stop at Python's own type."""
+
+    type = BigInteger()
+    inherit_cache = True
+
+
+@compiles(micros_of, "sqlite")
+def _micros_lite(element: ColumnElement[Any], compiler: Any, **options: Any) -> str:
+    return str(compiler.process(element.clauses, **options))
+
+
+@compiles(micros_of)
+def _micros(element: ColumnElement[Any], compiler: Any, **options: Any) -> str:
+    # EXTRACT gives a numeric, so no digit is lost.
+    return f"(extract(epoch FROM {compiler.process(element.clauses, **options)}) * 1000000)::bigint"
+
+
+class bytes_of(GenericFunction[bytes]):
+    """An id as its bytes, without a stop at Python's own type."""
+
+    type = LargeBinary()
+    inherit_cache = True
+
+
+@compiles(bytes_of, "sqlite")
+def _bytes_lite(element: ColumnElement[Any], compiler: Any, **options: Any) -> str:
+    return str(compiler.process(element.clauses, **options))
+
+
+@compiles(bytes_of)
+def _bytes(element: ColumnElement[Any], compiler: Any, **options: Any) -> str:
+    return f"uuid_send({compiler.process(element.clauses, **options)})"

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from sqlalchemy import literal_column, select, text
 
 from models.errors import Invalid
 from models.marks import Mark
 from models.memorystore.store import Held, Place, Store, as_held, as_mark
-from models.memorystore.tables import MARKS, MEMORIES, WORKSPACES
+from models.memorystore.tables import FACTS, MARKS, MEMORIES, WORKSPACES
 from models.rules import DATASET
 from models.words import asked
+
+PORTION = 500  # memories that are read at a time
 
 
 def workspaces(store: Store) -> Sequence[tuple[str, int]]:
@@ -32,28 +33,18 @@ def workspaces(store: Store) -> Sequence[tuple[str, int]]:
 
 
 def memories(store: Store, place: Place | None = None, *, dataset: str = DATASET) -> Iterator[Held]:
-    """The memories of one place, or of a dataset in all workspaces; oldest first, a portion at a time."""
-    below: Any = ()
+    """The memories of one place, or of a dataset in all workspaces, as they came here; a portion at a time."""
+    last = None
     while True:
         rows = select(MEMORIES).where(store.mine(MEMORIES, place), MEMORIES.c.dataset == dataset)
-        order = (MEMORIES.c.made_at, MEMORIES.c.workspace, MEMORIES.c.key)
-        if below:
-            made_at, workspace, key = below
-            later_ones = (MEMORIES.c.made_at > made_at) | (
-                (MEMORIES.c.made_at == made_at)
-                & (
-                    (MEMORIES.c.workspace > workspace)
-                    | ((MEMORIES.c.workspace == workspace) & (MEMORIES.c.key > key))
-                )
-            )
-            rows = rows.where(later_ones)
+        if last is not None:
+            rows = rows.where(MEMORIES.c.id > last)
         with store.reading():
-            some = [as_held(row) for row in store.db.execute(rows.order_by(*order).limit(500))]
-        yield from some
-        if len(some) < 500:
+            some = store.db.execute(rows.order_by(MEMORIES.c.id).limit(PORTION)).all()
+        yield from map(as_held, some)
+        if len(some) < PORTION:
             return
-        last = some[-1]
-        below = (last.copy.made_at, last.place.workspace, last.key)
+        last = some[-1].id
 
 
 def recall(store: Store, query: str, workspace: str | None = None, limit: int = 50) -> Sequence[Held]:
@@ -69,12 +60,12 @@ def recall(store: Store, query: str, workspace: str | None = None, limit: int = 
     for term in terms:
         line = " ".join(word for word, _ in term.words)
         phrases.append(f'"{line}"' + ("*" if term.open else ""))
-    names = ", ".join(f"m.{column.name}" for column in MEMORIES.c)
+    names = ", ".join(f"m.{column.name}" for column in FACTS)
     where = "AND m.workspace = :workspace" if workspace is not None else ""
     found = text(
         f"""SELECT {names} FROM memory_words JOIN memories m ON m.id = memory_words.rowid
         WHERE memory_words MATCH :query AND m.principal_id = :principal {where} ORDER BY rank LIMIT :limit"""  # noqa: S608
-    ).columns(*MEMORIES.c)
+    ).columns(*FACTS)
     told = {
         "query": " AND ".join(phrases),
         "principal": store.principal,

@@ -29,6 +29,7 @@ MEMORIES = (
         UNIQUE (principal_id, workspace, dataset, key)
     );
     CREATE INDEX memories_logical_id ON memories (logical_id);
+    CREATE TABLE deletions_finished (ticket BLOB PRIMARY KEY) WITHOUT ROWID;
     CREATE TABLE workspaces (
         principal_id BLOB NOT NULL, name TEXT NOT NULL, PRIMARY KEY (principal_id, name)
     ) WITHOUT ROWID;
@@ -59,11 +60,14 @@ MEMORIES = (
     CREATE TRIGGER memory_changed AFTER UPDATE ON memories BEGIN
         INSERT OR IGNORE INTO memory_sums_stale
             VALUES (old.principal_id, old.workspace, old.dataset, hex(substr(old.key, 1, 2)));
+        INSERT OR IGNORE INTO memory_sums_stale
+            VALUES (new.principal_id, new.workspace, new.dataset, hex(substr(new.key, 1, 2)));
     END;
     """,
 )
 DELETIONS = (
     """
+    CREATE TABLE deletions.deletions_begun (number INTEGER PRIMARY KEY AUTOINCREMENT, ticket BLOB NOT NULL);
     CREATE TABLE deletions.deletion_records (
         principal_id BLOB NOT NULL, workspace TEXT NOT NULL, dataset TEXT NOT NULL,
         key BLOB NOT NULL CHECK (length(key) = 32), deleted_at INTEGER NOT NULL, raised_at INTEGER NOT NULL,
@@ -86,18 +90,21 @@ DELETIONS = (
     CREATE INDEX deletions.deletions_spent_at ON deletions_spent (principal_id, workspace, dataset, at);
     """,
 )
-SESSION = """
-    CREATE TEMP TABLE heard (
-        workspace TEXT, dataset TEXT, number INTEGER, key BLOB, logical_id BLOB, made_at INTEGER, recorded_at INTEGER,
-        PRIMARY KEY (workspace, dataset, key, number)
-    ) WITHOUT ROWID;
-    CREATE TEMP TABLE told (
-        workspace TEXT, dataset TEXT, number INTEGER, key BLOB, logical_id BLOB, made_at INTEGER, recorded_at INTEGER,
-        PRIMARY KEY (workspace, dataset, key, number)
-    ) WITHOUT ROWID;
+_ITEM = """workspace TEXT, dataset TEXT, number INTEGER, key BLOB, logical_id BLOB, made_at INTEGER,
+        recorded_at INTEGER, PRIMARY KEY (workspace, dataset, number)"""
+SESSION = f"""
+    CREATE TEMP TABLE heard ({_ITEM}) WITHOUT ROWID;
+    CREATE INDEX heard_key ON heard (workspace, dataset, key);
+    CREATE TEMP TABLE told ({_ITEM}) WITHOUT ROWID;
+    CREATE INDEX told_key ON told (workspace, dataset, key);
     CREATE TEMP TABLE asked (
-        workspace TEXT, dataset TEXT, key BLOB, deleted_at INTEGER, PRIMARY KEY (workspace, dataset, key)
+        workspace TEXT, dataset TEXT, key BLOB, logical_id BLOB, deleted_at INTEGER, marked INTEGER,
+        PRIMARY KEY (workspace, dataset, key)
     ) WITHOUT ROWID;
+    CREATE TEMP TABLE asked_marks (
+        number INTEGER PRIMARY KEY, workspace TEXT, dataset TEXT, logical_id BLOB, redacted_at INTEGER,
+        placed_at INTEGER, placed_in TEXT
+    );
     CREATE TEMP TABLE going (
         workspace TEXT, dataset TEXT, key BLOB, logical_id BLOB, deleted_at INTEGER, recorded INTEGER, marked INTEGER,
         PRIMARY KEY (workspace, dataset, key)

@@ -5,7 +5,10 @@ Every row begins with the principal: at home an account, on a device always NOBO
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import Column, Integer, LargeBinary, MetaData, Table, Text
+from sqlalchemy.types import NullType
 
 from models.memorystore.columns import Moment, Sixteen
 
@@ -17,19 +20,24 @@ def _place() -> tuple[Column[bytes], Column[str], Column[str]]:
     return Column("principal_id", Sixteen()), Column("workspace", Text), Column("dataset", Text)
 
 
-MEMORIES = Table(
-    "memories",
-    _ALL,
-    *_place(),
-    Column("key", LargeBinary),
-    Column("logical_id", Sixteen()),
-    Column("text", Text),
-    Column("words", Text),
-    Column("source", Text),
-    Column("made_at", Moment()),
-    Column("recorded_at", Moment()),
-    Column("recorded_device", Sixteen()),
-)
+def _facts() -> tuple[Column[Any], ...]:
+    return (
+        *_place(),
+        Column("key", LargeBinary),
+        Column("logical_id", Sixteen()),
+        Column("text", Text),
+        Column("source", Text),
+        Column("made_at", Moment()),
+        Column("recorded_at", Moment()),
+        Column("recorded_device", Sixteen()),
+    )
+
+
+# `id` is in the order of arrival. The facts are what every engine keeps; what one of them keeps beside them is in the
+# two tables below, by which rows are written.
+MEMORIES = Table("memories", _ALL, Column("id", NullType()), *_facts())
+FACTS = tuple(MEMORIES.c[1:])
+ON_A_DEVICE = Table("memories", MetaData(), *_facts(), Column("words", Text))
 WORKSPACES = Table("workspaces", _ALL, Column("principal_id", Sixteen()), Column("name", Text))
 SUMS = Table(
     "memory_sums",
@@ -73,8 +81,11 @@ REQUESTS = Table(
 # What syncs deleted, of all pairings together: half a sync cannot add up within a day.
 SPENT = Table("deletions_spent", _ALL, *_place(), Column("at", Moment()), Column("count", Integer))
 
+# Deletions over both files of a device that began, and those that were finished (`store.Store.recording`).
+BEGUN = Table("deletions_begun", _ALL, Column("number", Integer), Column("ticket", LargeBinary))
+FINISHED = Table("deletions_finished", _ALL, Column("ticket", LargeBinary))
+
 # -- of one session, in temporary tables: what was listed and what was asked -------------------------------------
-_ITEM = ("key", "logical_id")
 
 
 def _listed(name: str) -> Table:
@@ -99,7 +110,20 @@ ASKED = Table(
     Column("workspace", Text),
     Column("dataset", Text),
     Column("key", LargeBinary),
+    Column("logical_id", Sixteen()),
     Column("deleted_at", Moment()),
+    Column("marked", Integer),  # 1: by a mark that says "gone", so that no record of its key is written
+)
+ASKED_MARKS = Table(
+    "asked_marks",
+    _ALL,
+    Column("number", Integer),
+    Column("workspace", Text),
+    Column("dataset", Text),
+    Column("logical_id", Sixteen()),
+    Column("redacted_at", Moment()),
+    Column("placed_at", Moment()),
+    Column("placed_in", Text),
 )
 # What one verb is about to delete, and what it records of that.
 GOING = Table(

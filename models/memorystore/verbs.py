@@ -17,7 +17,7 @@ from models.copies import Copy
 from models.errors import Invalid, NotFound
 from models.marks import Mark, Verdict, verdict
 from models.memorystore.columns import Moment, later
-from models.memorystore.store import Held, Place, Store, as_held, held, in_portions, records
+from models.memorystore.store import MANY, Held, Place, Store, as_held, held, in_portions, records
 from models.memorystore.tables import GOING, MARKS, MEMORIES, RECORDS, WORKSPACES
 from models.memorystore.writing import (
     bring,
@@ -121,7 +121,7 @@ def _delete(store: Store, chosen: Sequence[Any], why: Deleting) -> Gone:
     recorded: Any = {Recorded.ALL: literal(1), Recorded.OWN: own, Recorded.NONE: literal(0)}[kept]
     # Forgotten after a redaction or a move: no other copy of it may return either.
     marked: Any = exists().where(store.mine(MARKS), MARKS.c.logical_id == MEMORIES.c.logical_id)
-    with store.phase("recorded"):
+    with store.recording("recorded") as ticket:
         store.db.execute(delete(GOING))
         for one in chosen:
             at = rules.deletion_time(literal(now, Moment()), MEMORIES.c.recorded_at, later)
@@ -131,7 +131,7 @@ def _delete(store: Store, chosen: Sequence[Any], why: Deleting) -> Gone:
             ).where(one)  # fmt: skip
             store.db.execute(insert(GOING).from_select([c.name for c in GOING.c], rows))
         written, _ = record_going(store, now)
-    with store.phase("deleted"):
+    with store.removing("deleted", ticket):
         return Gone(remove_going(store), written)
 
 
@@ -141,12 +141,12 @@ def redact(store: Store, place: Place, key: bytes, said: str) -> bytes:
     Raises NotFound. Source: PRODUCT.md 4.2, scrub and redaction.
     """
     said = masked(checked_text(said))
-    with store.phase("marked"):
+    with store.recording("marked") as ticket:
         mine = _held_one(store, place, key)
         at = rules.deletion_time(store.clock(), mine.copy.recorded_at)
         write_marks(store, {mine.copy.logical_id: Mark(redacted_at=at)}, store.clock())
         store.db.execute(delete(RECORDS).where(store.mine(RECORDS, place), RECORDS.c.key == key))
-    with store.phase("redacted"):
+    with store.removing("redacted", ticket):
         store.db.execute(delete(MEMORIES).where(store.mine(MEMORIES, place), MEMORIES.c.key == key))
         new = Held(place, rules.key_of(said), said, mine.copy._replace(recorded_at=at))
         put(store, new)
@@ -161,11 +161,11 @@ def move(store: Store, place: Place, key: bytes, workspace: str) -> None:
         with store.reading():
             _held_one(store, place, key)
         return
-    with store.phase("marked"):
+    with store.recording("marked") as ticket:
         mine = _held_one(store, place, key)
         at = rules.deletion_time(store.clock(), mine.copy.recorded_at)
         write_marks(store, {mine.copy.logical_id: Mark(placed_at=at, workspace=workspace)}, store.clock())
-    with store.phase("moved"):
+    with store.removing("moved", ticket):
         make_workspace(store, workspace)
         move_row(store, mine, there)
 
@@ -188,22 +188,43 @@ def _masked(one: Held) -> Held:
 def settle(store: Store) -> int:
     """What each start, and each sync, does first: finishes deletions and moves that a crash cut off; how many went.
 
-    Held copies that an own record dominates go, and those that a mark places elsewhere go there.
+    Held copies that an own record dominates go, and those that a mark places elsewhere go there. Where everything that
+    began was finished, that is two rows to look at; else each memory is held against what was deleted.
     """
-    dominated = exists().where(
-        store.mine(RECORDS),
-        RECORDS.c.workspace == MEMORIES.c.workspace,
-        RECORDS.c.dataset == MEMORIES.c.dataset,
-        RECORDS.c.key == MEMORIES.c.key,
-        rules.dominates(RECORDS.c.deleted_at, MEMORIES.c.recorded_at),
+    with store.reading():
+        if store.whole():
+            return 0
+    dominated = select(MEMORIES.c.id).join_from(
+        MEMORIES,
+        RECORDS,
+        and_(
+            store.mine(RECORDS),
+            RECORDS.c.workspace == MEMORIES.c.workspace,
+            RECORDS.c.dataset == MEMORIES.c.dataset,
+            RECORDS.c.key == MEMORIES.c.key,
+            rules.dominates(RECORDS.c.deleted_at, MEMORIES.c.recorded_at),
+        ),
     )
-    marked = select(MEMORIES, MARKS.c.redacted_at, MARKS.c.placed_at, MARKS.c.workspace.label("placed_in"))
-    pairs = and_(store.mine(MARKS), MARKS.c.logical_id == MEMORIES.c.logical_id)
     with store.phase("settled"):
-        left = select(func.count()).select_from(MEMORIES).where(store.mine(MEMORIES), dominated)
-        with words_at_once(store, store.db.execute(left).scalar_one()):
-            gone = store.db.execute(delete(MEMORIES).where(store.mine(MEMORIES), dominated)).rowcount
-        for row in store.db.execute(marked.join_from(MEMORIES, MARKS, pairs)).all():
+        left = dominated.where(store.mine(MEMORIES))
+        with words_at_once(
+            store, store.db.execute(select(func.count()).select_from(left.subquery())).scalar_one()
+        ):
+            gone: int = store.db.execute(delete(MEMORIES).where(MEMORIES.c.id.in_(left))).rowcount
+        gone += _follow_marks(store)
+        supersede(store)
+        store.finish()
+    return gone
+
+
+def _follow_marks(store: Store) -> int:
+    pairs = and_(store.mine(MARKS), MARKS.c.logical_id == MEMORIES.c.logical_id)
+    marked = select(MEMORIES, MARKS.c.redacted_at, MARKS.c.placed_at, MARKS.c.workspace.label("placed_in"))
+    marked = marked.join_from(MEMORIES, MARKS, pairs).where(store.mine(MEMORIES)).order_by(MEMORIES.c.id)
+    gone, rows = 0, marked
+    while some := store.db.execute(rows.limit(MANY)).all():
+        rows = marked.where(MEMORIES.c.id > some[-1].id)
+        for row in some:
             mine = as_held(row)
             mark = Mark(row.redacted_at, row.placed_at, row.placed_in)
             match verdict(mark, mine.place.workspace, mine.copy.recorded_at):
@@ -211,9 +232,7 @@ def settle(store: Store) -> int:
                     assert mark.workspace is not None
                     move_row(store, mine, Place(mark.workspace, mine.place.dataset))
                 case Verdict.GONE:
-                    same = store.mine(MEMORIES, mine.place) & (MEMORIES.c.key == mine.key)
-                    gone += store.db.execute(delete(MEMORIES).where(same)).rowcount
-        supersede(store, [row.logical_id for row in store.db.execute(select(MARKS.c.logical_id)).all()])
+                    gone += store.db.execute(delete(MEMORIES).where(MEMORIES.c.id == row.id)).rowcount
     return gone
 
 

@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, delete, exists, func, literal, select, update
+from sqlalchemy import and_, delete, exists, func, insert, literal, select, update
 
-from models.copies import merged
-from models.marks import Mark, Verdict, joined, verdict
+from models.copies import Copy, merged
+from models.marks import Mark, Verdict, joined, outdated, verdict
 from models.memorystore.columns import Moment, Sixteen, later
 from models.memorystore.store import Held, Place, Store, held, in_portions, marks, records, word_line
-from models.memorystore.tables import GOING, MARKS, MEMORIES, RECORDS
-from models.rules import EARLIEST, dominates
+from models.memorystore.tables import GOING, MARKS, MEMORIES, ON_A_DEVICE, RECORDS
+from models.rules import dominates
 
 AT_ONCE = 2_000  # memories from which on their words may be forgotten together
 SHARE = 30  # what forgetting a memory's words costs, in memories that are indexed anew
 
 
 def row_of(store: Store, one: Held) -> dict[str, Any]:
-    """A memory as its row."""
-    copy = one.copy
+    """A memory as the row that a device keeps."""
     return {
         "principal_id": store.principal,
-        "workspace": one.place.workspace,
-        "dataset": one.place.dataset,
+        **one.place._asdict(),
         "key": one.key,
-        "logical_id": copy.logical_id,
         "text": one.text,
         "words": word_line(one.text),
+        **_facts(one.copy),
+    }
+
+
+def insert_rows(store: Store, some: Sequence[Held]) -> None:
+    """Writes memories whose keys are not kept in their places."""
+    store.db.execute(insert(ON_A_DEVICE), [row_of(store, one) for one in some])
+
+
+def _facts(copy: Copy) -> dict[str, Any]:
+    return {
+        "logical_id": copy.logical_id,
         "source": copy.source,
         "made_at": copy.made_at,
         "recorded_at": copy.recorded_at,
@@ -51,21 +60,13 @@ def put(store: Store, one: Held) -> bool:
 
 def _write(store: Store, one: Held, mine: Held | None) -> bool:
     if mine is None:
-        store.db.execute(MEMORIES.insert(), row_of(store, one))
+        insert_rows(store, [one])
         return True
     copy = merged(mine.copy, one.copy)
     if copy == mine.copy:
         return False
-    values = {
-        "logical_id": copy.logical_id,
-        "source": copy.source,
-        "made_at": copy.made_at,
-        "recorded_at": copy.recorded_at,
-        "recorded_device": copy.device,
-    }
-    store.db.execute(
-        update(MEMORIES).where(store.mine(MEMORIES, one.place), MEMORIES.c.key == one.key), values
-    )
+    same = store.mine(MEMORIES, one.place) & (MEMORIES.c.key == one.key)
+    store.db.execute(update(MEMORIES).where(same).values(_facts(copy)))
     return True
 
 
@@ -101,9 +102,9 @@ def bring(store: Store, place: Place, arriving: Sequence[Held]) -> int:
         if marked and (mine := held(store, place, [one.key]).get(one.key)):
             _write(store, one, mine)
         else:
-            rest.append(row_of(store, one))
+            rest.append(one)
     if rest:
-        store.db.execute(MEMORIES.insert(), rest)
+        insert_rows(store, rest)
     return changed
 
 
@@ -123,20 +124,32 @@ def _bring_marked(store: Store, one: Held, mark: Mark) -> bool:
 def move_row(store: Store, mine: Held, there: Place) -> None:
     """Brings a memory into another place, merged with what is kept there under its key."""
     same = store.mine(MEMORIES, mine.place) & (MEMORIES.c.key == mine.key)
-    store.db.execute(delete(MEMORIES).where(same))
-    put(store, mine._replace(place=there))
+    other = MEMORIES.alias("other")
+    kept = exists().where(store.mine(other, there), other.c.key == mine.key)
+    moved = update(MEMORIES).where(same, ~kept).values(there._asdict())
+    if not store.db.execute(moved).rowcount:
+        put(store, mine._replace(place=there))
+        store.db.execute(delete(MEMORIES).where(same))
 
 
-def supersede(store: Store, logical_ids: Iterable[bytes]) -> None:
-    """Drops older versions of redacted texts, where a younger one is there: so a redaction never empties a place."""
-    found = {
-        one: mark for one, mark in marks(store, list(logical_ids)).items() if mark.redacted_at > EARLIEST
-    }
-    for logical_id, mark in found.items():
-        versions = store.mine(MEMORIES) & (MEMORIES.c.logical_id == logical_id)
-        younger = select(MEMORIES.c.key).where(versions, MEMORIES.c.recorded_at >= mark.redacted_at).limit(1)
-        if store.db.execute(younger).first():
-            store.db.execute(delete(MEMORIES).where(versions, MEMORIES.c.recorded_at < mark.redacted_at))
+def supersede(store: Store, logical_ids: Sequence[bytes] | None = None) -> None:
+    """Drops older versions of redacted texts, where a younger one is there: so a redaction never empties a place.
+
+    Of some logical IDs, or of all that have a mark.
+    """
+    younger = MEMORIES.alias("younger")
+    pairs = and_(store.mine(MARKS), MARKS.c.logical_id == MEMORIES.c.logical_id)
+    older = select(MEMORIES.c.id).join_from(MARKS, MEMORIES, pairs)
+    older = older.where(store.mine(MEMORIES), outdated(MEMORIES.c.recorded_at, MARKS.c.redacted_at))
+    is_there = exists().where(
+        younger.c.principal_id == store.principal,
+        younger.c.logical_id == MARKS.c.logical_id,
+        ~outdated(younger.c.recorded_at, MARKS.c.redacted_at),
+    )
+    older = older.where(is_there)
+    for some in [None] if logical_ids is None else in_portions(logical_ids):
+        chosen = older if some is None else older.where(MARKS.c.logical_id.in_(some))
+        store.db.execute(delete(MEMORIES).where(MEMORIES.c.id.in_(chosen)))
 
 
 def write_marks(store: Store, told: Mapping[bytes, Mark], now: datetime) -> None:
@@ -214,12 +227,14 @@ def remove_going(store: Store) -> int:
     """Removes the memories that stand in `going`, and empties it; how many went."""
     count = store.db.execute(select(func.count()).select_from(GOING)).scalar_one()
     same = and_(
+        store.mine(MEMORIES),
         GOING.c.workspace == MEMORIES.c.workspace,
         GOING.c.dataset == MEMORIES.c.dataset,
         GOING.c.key == MEMORIES.c.key,
-        MEMORIES.c.recorded_at <= GOING.c.deleted_at,
+        dominates(GOING.c.deleted_at, MEMORIES.c.recorded_at),
     )
+    chosen = select(MEMORIES.c.id).join_from(GOING, MEMORIES, same)
     with words_at_once(store, count):
-        gone = store.db.execute(delete(MEMORIES).where(store.mine(MEMORIES), exists().where(same))).rowcount
+        gone = store.db.execute(delete(MEMORIES).where(MEMORIES.c.id.in_(chosen))).rowcount
     store.db.execute(delete(GOING))
     return gone

@@ -262,8 +262,8 @@ class Session:
                 ours = {item[32:48] for item in self.told.get(place, ())}
                 self.asked_marks.setdefault(place, []).extend(m for m in marks if m.logical_id in ours)
                 return sum(mark.logical_id not in ours for mark in marks)
-            case ask.Settle(place, refuse):
-                return self._settle(place, refuse)
+            case ask.Settle(place, refuse, named):
+                return self._settle(place, refuse, named=named)
             case ask.Want(place):
                 bits = [self._wants(place, item) for item in self.heard.get(place, ())]
                 packed = bytearray((len(bits) + 7) // 8)
@@ -301,7 +301,7 @@ class Session:
                 named.append(Marked(logical_id, micros(mark.redacted_at), micros(mark.placed_at), shared))
         return [named[at : at + 2] for at in range(0, len(named), 2)]
 
-    def _settle(self, place: Place, refuse: str | None) -> ask.Settled:
+    def _settle(self, place: Place, refuse: str | None, *, named: bool) -> ask.Settled:
         asked, marks = self.asked.pop(place, {}), self.asked_marks.pop(place, [])
         if refuse:
             keys = len(asked) + len(marks)
@@ -326,9 +326,13 @@ class Session:
                     assert told.workspace is not None
                     device._put(Place(told.workspace, place.dataset), held.pop(key))
                 device._supersede(told.logical_id)
+        for key in set(waiting) - set(asked) if named else ():
+            del waiting[key]  # asked no more, so there is nothing to say yes or no to
         for key, at in asked.items():
             mine = held.get(key)
-            if mine is None or not rules.dominates(at, mine.copy.recorded_at) or key in waiting:
+            if mine is None or not rules.dominates(at, mine.copy.recorded_at):
+                continue
+            if key in waiting and waiting[key] >= at:
                 continue
             if rules.too_far_ahead(at, device.clock, mine.copy.recorded_at):
                 future += 1

@@ -15,7 +15,7 @@ from sqlalchemy import select
 from models.marks import Mark
 from models.memorystore import looking, verbs
 from models.memorystore.opening import open_files
-from models.memorystore.requests import confirm, requests
+from models.memorystore.requests import confirm, keep, requests
 from models.memorystore.store import Place as Where
 from models.memorystore.store import Store
 from models.memorystore.tables import MEMORIES, RECORDS, SPENT
@@ -71,6 +71,14 @@ class StoredDevice:
         for one in requests(self.store):
             if one.pairing == peer:
                 confirm(self.store, one)
+
+    def keep(self, peer: bytes) -> None:
+        for one in requests(self.store):
+            if one.pairing == peer:
+                keep(self.store, one)
+
+    def asked_for(self) -> list[int]:
+        return [one.asked for one in requests(self.store)]
 
     def held(self, place: Place) -> dict[bytes, Memory]:
         return {

@@ -462,7 +462,7 @@ def test_a_key_that_was_not_listed_is_the_peers_fault_and_nothing_goes(two: tupl
     key = other.remember("tea", DEFAULT)
     side = other.session(one, bytes(32), opens=False)
     assert side.act(ask.Asked(DEFAULT, [Deletion(key, 2**50)])) == 1
-    assert side.act(ask.Settle(DEFAULT, None)) == ask.Settled(0, ())
+    assert side.act(ask.Settle(DEFAULT, None, named=True)) == ask.Settled(0, ())
     assert texts(other) == {"tea"}
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from models.memorystore import looking, verbs
+from models.errors import InvalidState
+from models.memorystore import looking, opening, verbs
 from models.memorystore.store import Place
 from models.rules import key_of
 from tests.models.memorystore.conftest import HERE, Home
@@ -22,6 +23,7 @@ DYING = """
 import os, random, sys
 from datetime import UTC, datetime
 from pathlib import Path
+from models.errors import InvalidState
 from models.memorystore import verbs
 from models.memorystore.opening import open_files
 from models.memorystore.store import Place, Store
@@ -72,7 +74,6 @@ def held(home: Home, workspace: str = "default") -> list[str]:
         ("redact", "redacted", ["bread", "masked"], ["bread", "masked"]),
         ("move", "marked", ["bread", "tea"], ["bread"]),
         ("move", "moved", ["bread"], ["bread"]),
-        ("settle", "settled", ["bread", "tea"], ["bread", "tea"]),
     ],
 )
 def test_the_next_start_goes_on(
@@ -90,6 +91,51 @@ def test_the_next_start_goes_on(
     assert [one.text for one in looking.recall(home.store, "bread")] == [
         one for one in after if one == "bread"
     ]
+
+
+def test_a_start_that_died_while_it_finished_a_deletion_is_finished_by_the_next(home: Home) -> None:
+    for said in ("tea", "bread"):
+        verbs.remember(home.store, said, HERE, "typed")
+    die(home, "recorded", "forget")
+    die(home, "settled", "settle")
+    assert held(home) == ["bread"]
+    assert verbs.settle(home.store) == 0
+    with home.store.reading():
+        assert home.store.whole()
+
+
+def test_memories_brought_back_from_before_their_deletion_go_again(home: Home) -> None:
+    """FAULTS.md D13, restore: one file of the two is older than the other."""
+    for said in ("tea", "bread", "salt"):
+        verbs.remember(home.store, said, HERE, "typed")
+    verbs.forget(home.store, HERE, [key_of("salt")])
+    home.close()
+    older = (home.folder / "memories.sqlite3").read_bytes()
+    home.again()
+    verbs.forget(home.store, HERE, [key_of("tea")])
+    verbs.move(home.store, HERE, key_of("bread"), "work")
+    verbs.remember(home.store, "rice", HERE, "typed")
+    home.close()
+    (home.folder / "memories.sqlite3").write_bytes(older)
+    home.again()
+    assert held(home) == ["bread", "tea"]
+    assert verbs.settle(home.store) == 1
+    assert (held(home), held(home, "work")) == ([], ["bread"])
+    assert verbs.settle(home.store) == 0
+
+
+@pytest.mark.parametrize("missing", ["memories.sqlite3", "sync-deletions.sqlite3"])
+def test_d28_a_home_that_lost_one_of_its_files_is_not_opened(home: Home, missing: str) -> None:
+    verbs.remember(home.store, "tea", HERE, "typed")
+    home.close()
+    kept = (home.folder / missing).rename(home.folder / "elsewhere")
+    for _ in range(2):  # nor made anew by the first try
+        with pytest.raises(InvalidState, match="missing"):
+            home.again()
+        assert not (home.folder / missing).exists()
+    kept.rename(home.folder / missing)
+    home.again()
+    assert held(home) == ["tea"]
 
 
 def test_a_redaction_that_died_is_done_by_asking_again(home: Home) -> None:
@@ -130,3 +176,18 @@ for number in range(40):
     with home.store.db.begin():
         (count,) = home.store.db.exec_driver_sql("SELECT count(*) FROM deletion_records").one()
     assert count == 4 * 20
+
+
+def test_a_writer_that_never_lets_go_is_named_and_nothing_is_changed(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAULTS.md D69: a locked database is a clear error."""
+    monkeypatch.setattr(opening, "PATIENCE", 0.05)
+    other = Home(home.folder)
+    with home.store.phase("long"):
+        with pytest.raises(InvalidState, match="Another program"):
+            verbs.remember(other.store, "tea", HERE, "typed")
+        assert list(looking.memories(other.store)) == []  # who reads is not kept out
+    verbs.remember(other.store, "tea", HERE, "typed")
+    other.close()
+    assert held(home) == ["tea"]
