@@ -20,12 +20,12 @@ from flask import Blueprint, Response, current_app, jsonify, render_template, re
 
 from blueprints import access
 from blueprints.database import reading, resources, transaction
-from blueprints.search import looked_up
+from blueprints.search import looked_up, query_of
 from blueprints.sidebar import listed
 from models import cursor, deletions, listing
 from models.errors import Invalid
 from models.ids import made_at
-from models.words import QUERY_MAX, asked
+from models.words import asked
 from tasks.deletion import delete_many
 
 KIND = "deletions"  # of cursors
@@ -82,7 +82,7 @@ def progress() -> Response:
 def choices() -> Response:
     """All conversations that a list or a search leads to, newest first; `more` where these are not all."""
     owner = access.owner()
-    query = request.args.get("q", "").replace("\0", "")[:QUERY_MAX].strip()
+    query = query_of()
     if not query:
         with reading() as connection:
             page = listing.page(connection, owner, ASKED_MAX)

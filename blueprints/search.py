@@ -61,7 +61,7 @@ def found() -> Response | BaseResponse:
 
 def sought(owner: Owner, *, whole: bool = True) -> Mapping[str, Any]:
     """What `_found.html` needs for the request's `q`, or None; `whole` where it stands in a page."""
-    query = request.args.get("q", "").replace("\0", "")[:QUERY_MAX].strip()
+    query = query_of()
     if not query:
         return {"search": None}
     terms = asked(query)
@@ -86,6 +86,11 @@ def sought(owner: Owner, *, whole: bool = True) -> Mapping[str, Any]:
         "waiting_max": indexing.PENDING_MAX,
     }
     return {"search": told}
+
+
+def query_of() -> str:
+    """What the request asks for, within bounds; "" for nothing."""
+    return request.args.get("q", "").replace("\0", "")[:QUERY_MAX].strip()
 
 
 def looked_up(

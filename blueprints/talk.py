@@ -25,6 +25,7 @@ from blueprints import access
 from blueprints.api import streams
 from blueprints.database import reading
 from blueprints.gone import gone_page
+from blueprints.search import query_of
 from blueprints.sidebar import listed
 from blueprints.transcript import Beside, Item, halves, items, named, updates
 from blueprints.transcript import asked as approvals_asked
@@ -38,7 +39,7 @@ from models.notes import ORIGINS
 from models.rules import texts
 from models.snippets import said
 from models.transcript import Part
-from models.words import QUERY_MAX, asked
+from models.words import asked
 
 talk = Blueprint("talk", __name__, url_prefix="/conversations/<session_id>")
 
@@ -147,7 +148,7 @@ def _told(connection: Connection, owner: Owner, entry: Entry) -> dict[str, Any]:
         f"/conversations/{session_id}/artifacts",
     )
     shown = items(found.events, beside)
-    query = request.args.get("q", "")[:QUERY_MAX] if at is not None else ""
+    query = query_of() if at is not None else ""
     waiting = transcript.pending(connection, session_id)
     alive = runs.alive(connection, session_id)
     state = "idle" if alive is None else "stopping" if alive.cancel_requested else "running"

@@ -34,6 +34,10 @@ RESERVATION = timedelta(hours=6)  # how long an upload may take before its bytes
 # -- memories (PRODUCT.md 4.1) -------------------------------------------------------------------------------
 WORKSPACE = "default"
 DATASET = "memories"
+RECORDINGS, EVERYWHERE = (
+    "recordings",
+    "*",
+)  # kept once per device rather than per workspace (ADR 0177): their place
 MEMORY_MAX = 100_000  # code points of its text
 NAME_MAX = 200  # code points of a workspace, a projection, a tool, a file
 

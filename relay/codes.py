@@ -1,8 +1,8 @@
 """Pairing codes: made, spelled, read, and what the relay gets to see of one. PURE.
 
 A code is `NN-word-word-word`. NN is its nameplate and leads two devices into one room; the words are its secret, 31
-bits of chance, and leave a device only as the password of SPAKE2 (`relay/pairing.py`). The relay sees the room alone,
-which is made of the nameplate. Source: PRODUCT.md 5, Pairing.
+bits of chance, and leave a device only as the password of SPAKE2, which comes with the pairing itself. The relay sees
+the room alone, which is made of the nameplate. Source: PRODUCT.md 5, Pairing.
 
 | what | is for |
 |---|---|

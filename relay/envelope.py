@@ -1,8 +1,8 @@
 """What two ends say to each other through the relay before and around everything else. PURE.
 
-Each message is one binary WebSocket frame: a byte of kind and a body. The machines of `relay/pairing.py`,
-`relay/handshake.py` and `relay/channel.py` are generators: they yield Say and Hear (and effects of their own), are
-sent what was heard, and know no socket.
+Each message is one binary WebSocket frame: a byte of kind and a body. The machines of pairing and of the channel, which
+come with the relay, are generators: they yield Say and Hear (and effects of their own), are sent what was heard, and
+know no socket.
 
 | kind | message | from | body |
 |---|---|---|---|

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from models.rules import deletions_wait
+from models.rules import DATASET, EVERYWHERE, RECORDINGS, deletions_wait
 from relay.effects import (
     Admit,
     Asked,
@@ -65,8 +65,6 @@ from relay.reconcile import Reconciliation
 from relay.stream import Stream, streamed
 
 DELETIONS = "deletions"  # the capability; an older release has it not, and data syncs all the same
-MEMORIES, RECORDINGS = "memories", "recordings"
-EVERYWHERE = "*"  # where recordings are: kept once per device rather than per workspace (ADR 0177)
 
 T = TypeVar("T")
 Machine = Generator[Effect, Any, T]
@@ -110,7 +108,7 @@ def agreed(mine: Hello, theirs: Hello) -> Terms:
     if theirs.version < VERSION:
         raise Faulty("a version that we do not speak")
     shared = sorted(set(mine.workspaces) & set(theirs.workspaces))
-    places = [Place(name, MEMORIES) for name in shared]
+    places = [Place(name, DATASET) for name in shared]
     if RECORDINGS in mine.capabilities and RECORDINGS in theirs.capabilities:
         places.append(Place(EVERYWHERE, RECORDINGS))
     gap = timedelta(microseconds=theirs.clock - mine.clock)

@@ -11,13 +11,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, FromClause, Table, delete, insert, literal, select
 from sqlalchemy.dialects import postgresql, sqlite
 
+from models import rules
 from models.copies import Copy
 from models.marks import Mark
 from models.memorystore.tables import BEGUN, FACTS, FINISHED, MARKS, MEMORIES, NOBODY, RECORDS
@@ -32,6 +33,9 @@ class Place(NamedTuple):
 
     workspace: str
     dataset: str
+
+
+EVERYWHERE = Place(rules.EVERYWHERE, rules.RECORDINGS)
 
 
 class Held(NamedTuple):
@@ -53,7 +57,6 @@ class Store:
     chance: Callable[[int], bytes]
     at: Callable[[str], None] = lambda _point: None
     principal: bytes = NOBODY
-    session: dict[str, Any] = field(default_factory=dict)  # of the sync that runs: see relay/acts.py
 
     @contextmanager
     def phase(self, point: str) -> Iterator[Connection]:

@@ -18,7 +18,7 @@ from models.errors import Invalid, NotFound
 from models.marks import Mark, Verdict, verdict
 from models.memorystore.columns import Moment, later
 from models.memorystore.store import MANY, Held, Place, Store, as_held, held, in_portions, records
-from models.memorystore.tables import GOING, MARKS, MEMORIES, RECORDS, WORKSPACES
+from models.memorystore.tables import GOING, MARKS, MEMORIES, RECORDS
 from models.memorystore.writing import (
     bring,
     move_row,
@@ -32,8 +32,6 @@ from models.memorystore.writing import (
 from models.recorded import RECORDED, Deleting, Recorded, is_recorded
 from models.redaction import masked
 from models.rules import MEMORY_MAX, NAME_MAX
-
-EVERYWHERE = Place("*", "recordings")  # recordings are kept once per device rather than per workspace
 
 
 class Remembered(NamedTuple):
@@ -65,7 +63,6 @@ def remember(store: Store, said: str, place: Place, source: str) -> Remembered:
         deleted = records(store, place, [key]).get(key)
         mine = held(store, place, [key]).get(key)
         at = rules.copy_time(store.clock(), deleted, mine.copy.recorded_at if mine else None)
-        make_workspace(store, place.workspace)
         if mine is not None:
             same = store.mine(MEMORIES, place) & (MEMORIES.c.key == key)
             store.db.execute(update(MEMORIES).where(same).values(recorded_at=at))
@@ -94,13 +91,6 @@ def check_workspace(name: str) -> None:
     """Raises Invalid("workspace") for a name that no workspace can have."""
     if not name.strip() or len(name) > NAME_MAX or not name.isprintable():
         raise Invalid("workspace", f"A workspace's name has 1 to {NAME_MAX} printable characters.")
-
-
-def make_workspace(store: Store, name: str) -> None:
-    """Makes a workspace that is new. In the caller's transaction."""
-    if name != EVERYWHERE.workspace:
-        row = {"principal_id": store.principal, "name": name}
-        store.db.execute(store.insert(WORKSPACES).values(row).on_conflict_do_nothing())
 
 
 def forget(store: Store, place: Place, keys: Sequence[bytes], why: Deleting = Deleting.FORGET) -> Gone:
@@ -166,7 +156,6 @@ def move(store: Store, place: Place, key: bytes, workspace: str) -> None:
         at = rules.deletion_time(store.clock(), mine.copy.recorded_at)
         write_marks(store, {mine.copy.logical_id: Mark(placed_at=at, workspace=workspace)}, store.clock())
     with store.removing("moved", ticket):
-        make_workspace(store, workspace)
         move_row(store, mine, there)
 
 
@@ -176,7 +165,6 @@ def admit(store: Store, place: Place, arriving: Sequence[Held]) -> int:
     A text that our detectors mask differently is kept masked, under its logical ID. Source: PRODUCT.md 4.2, 4.3.
     """
     with store.phase("admitted"):
-        make_workspace(store, place.workspace)
         return bring(store, place, [_masked(one) for one in arriving])
 
 

@@ -12,8 +12,18 @@ from sqlalchemy import and_, delete, exists, func, insert, literal, select, upda
 from models.copies import Copy, merged
 from models.marks import Mark, Verdict, joined, outdated, verdict
 from models.memorystore.columns import Moment, Sixteen, later
-from models.memorystore.store import Held, Place, Store, held, in_portions, marks, records, word_line
-from models.memorystore.tables import GOING, MARKS, MEMORIES, ON_A_DEVICE, RECORDS
+from models.memorystore.store import (
+    EVERYWHERE,
+    Held,
+    Place,
+    Store,
+    held,
+    in_portions,
+    marks,
+    records,
+    word_line,
+)
+from models.memorystore.tables import GOING, MARKS, MEMORIES, ON_A_DEVICE, RECORDS, WORKSPACES
 from models.rules import dominates
 
 AT_ONCE = 2_000  # memories from which on their words may be forgotten together
@@ -32,8 +42,17 @@ def row_of(store: Store, one: Held) -> dict[str, Any]:
     }
 
 
+def make_workspace(store: Store, name: str) -> None:
+    """Makes a workspace that is new, whoever brings a memory there: its user, a sync, a mark. In their transaction."""
+    if name != EVERYWHERE.workspace:
+        row = {"principal_id": store.principal, "name": name}
+        store.db.execute(store.insert(WORKSPACES).values(row).on_conflict_do_nothing())
+
+
 def insert_rows(store: Store, some: Sequence[Held]) -> None:
-    """Writes memories whose keys are not kept in their places."""
+    """Writes memories whose keys are not kept in their places; a workspace that is new is made."""
+    for workspace in {one.place.workspace for one in some}:
+        make_workspace(store, workspace)
     store.db.execute(insert(ON_A_DEVICE), [row_of(store, one) for one in some])
 
 
@@ -124,6 +143,7 @@ def _bring_marked(store: Store, one: Held, mark: Mark) -> bool:
 def move_row(store: Store, mine: Held, there: Place) -> None:
     """Brings a memory into another place, merged with what is kept there under its key."""
     same = store.mine(MEMORIES, mine.place) & (MEMORIES.c.key == mine.key)
+    make_workspace(store, there.workspace)
     other = MEMORIES.alias("other")
     kept = exists().where(store.mine(other, there), other.c.key == mine.key)
     moved = update(MEMORIES).where(same, ~kept).values(there._asdict())

@@ -17,7 +17,7 @@ import click
 from models.copies import Copy
 from models.errors import Invalid
 from models.memorystore import looking, verbs
-from models.memorystore.store import Held, Place, Store, held
+from models.memorystore.store import EVERYWHERE, Held, Place, Store, held
 from models.rules import EARLIEST, key_of
 from relay.device.terminal import opened, refusing, say, time_text, told
 
@@ -109,7 +109,7 @@ def _batches(file: Path) -> Iterator[list[Held]]:
 def _memory(value: dict[str, Any]) -> Held:
     said = verbs.checked_text(value["text"])
     place = Place(value["workspace"], value["dataset"])
-    if place != verbs.EVERYWHERE:
+    if place != EVERYWHERE:
         verbs.check_workspace(place.workspace)
     if place.dataset not in ("memories", "recordings") or bytes.fromhex(value["key"]) != key_of(said):
         raise ValueError

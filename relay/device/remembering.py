@@ -41,7 +41,7 @@ def remember_text(text: str, workspace: str) -> None:
 @in_workspace
 @refusing
 def list_memories(workspace: str | None) -> None:
-    """List the memories, oldest first.
+    """List the memories, in the order in which they came here.
 
     \b
     python -m relay.device --json memories --workspace work

@@ -9,8 +9,9 @@ from sqlalchemy import delete, func, select
 
 from models.errors import NotFound
 from models.memorystore import looking, verbs
-from models.memorystore.store import Place
+from models.memorystore.store import EVERYWHERE, Place
 from models.memorystore.tables import RECORDS, WORKSPACES
+from models.memorystore.writing import make_workspace
 from models.recorded import Deleting
 from models.rules import DATASET
 from relay.device.terminal import opened, refusing, say
@@ -38,7 +39,7 @@ def create_workspace(name: str) -> None:
     """Make one."""
     verbs.check_workspace(name)
     with opened() as device, device.store.phase("made"):
-        verbs.make_workspace(device.store, name)
+        make_workspace(device.store, name)
     say({"name": name}, f"{name} is a workspace.")
 
 
@@ -76,7 +77,7 @@ def wipe(yes: bool) -> None:
             yes,
             f"{sum(count for _, count in held):,} memories go from this device; a sync would bring them back.",
         )
-        places = [Place(name, DATASET) for name, _ in held] + [verbs.EVERYWHERE]
+        places = [Place(name, DATASET) for name, _ in held] + [EVERYWHERE]
         gone = [verbs.forget_all(device.store, place, Deleting.WIPE) for place in places]
     deleted = sum(one.deleted for one in gone)
     say(

@@ -16,9 +16,9 @@ from models.memorystore.store import Held
 from models.memorystore.store import Place as Where
 from models.memorystore.verbs import admit
 from models.rules import CAP, key_of
+from models.rules import DATASET as MEMORIES
 from relay.frames import Deletions, Frame, Manifest, Marks, Place
 from relay.manifest import Items
-from relay.swap import MEMORIES
 from tests.relay.model import Pairing, sync
 from tests.relay.stored import StoredDevice
 from tests.relay.test_swap_machine import NOW

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from models.recorded import Deleting
+from models.rules import DATASET as MEMORIES
 from relay import effects as ask
 from relay.frames import (
     VERSION,
@@ -28,7 +29,7 @@ from relay.frames import (
 )
 from relay.manifest import ITEM, Faulty, Items
 from relay.stream import Body
-from relay.swap import DELETIONS, MEMORIES, Ended, agreed, swap
+from relay.swap import DELETIONS, Ended, agreed, swap
 from tests.relay.model import Device, Pairing, Session, key_of, snapshot, sync
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)

@@ -17,9 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from models import rules
 from models.recorded import Deleting
+from models.rules import DATASET as MEMORIES
 from relay.frames import Deletions, Frame, Manifest, Marks, Place
 from relay.manifest import ITEM, Items
-from relay.swap import MEMORIES
 from tests.relay.model import DAY, Device, Pairing, key_of, sync
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)

@@ -207,3 +207,16 @@ def test_many_that_go_at_once_leave_no_word_either_and_the_index_goes_on(home: H
     home.close()
     assert not any(b"stays" in path.read_bytes() for path in home.folder.iterdir())
     home.again()
+
+
+def test_a_place_that_a_mark_leads_to_is_a_workspace_like_any_other(home: Home) -> None:
+    key = verbs.remember(home.store, "tea", HERE, "typed").key
+    (here,) = looking.memories(home.store, HERE)
+    verbs.move(home.store, HERE, key, "work")
+    verbs.forget(home.store, WORK, [key], Deleting.WIPE)
+    with home.store.phase("removed") as db:
+        db.execute(text("DELETE FROM workspaces"))
+    older = here._replace(copy=here.copy._replace(recorded_at=NOW - timedelta(hours=1)))
+    assert verbs.admit(home.store, HERE, [older]) == 1  # it comes from a device that did not hear of the move
+    assert texts(home, WORK) == ["tea"]
+    assert ("work", 1) in looking.workspaces(home.store)
