@@ -25,10 +25,13 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     Boolean,
+    ColumnElement,
     ForeignKey,
     Index,
     Integer,
     Text,
+    Update,
+    cast,
     func,
     insert,
     select,
@@ -39,7 +42,7 @@ from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from models.base import Base, Id, IdKey, database_time
 from models.history import Conversation, Tombstone
-from models.outbox import give_up, hold
+from models.outbox import Owed, give_up, hold
 from models.rules import RESERVATION
 
 WORKING = ("queued", "running", "undoing")
@@ -247,6 +250,37 @@ def let_go(db: Session, row: Import) -> None:
     if row.upload is not None:
         give_up(db, row.upload)
         row.upload = None
+
+
+def let_go_of_deleted(db: Session, now: datetime) -> int:
+    """Makes kept files due for deletion that may hold what was deleted since they came; how many.
+
+    A deletion does so by itself (`letting_go`), but not for an import that is at work just then.
+    """
+    since = select(Tombstone.session_id).where(
+        Tombstone.principal_id == Import.principal_id, Tombstone.deleted_at >= Import.created_at
+    )
+    done: Any = db.execute(letting_go(since.exists(), now), execution_options={"synchronize_session": False})
+    return int(done.rowcount)
+
+
+def letting_go(which: ColumnElement[bool], now: datetime) -> Update:
+    """The statement that makes the kept files of those imports due for deletion that are over and `which` is true of.
+
+    A file is not read for what is in it: any deletion of its owner is enough.
+    """
+    over = Import.upload.is_not(None) & Import.state.not_in(WORKING)
+    # What an UPDATE returns is new, so the keys are read before it, of the same rows.
+    files = (
+        select(Import.id, cast(Import.upload, Text).label("key"))
+        .where(over, which)
+        .with_for_update()
+        .cte("files")
+    )
+    gone = update(Import).where(Import.id == files.c.id).values(upload=None).cte("let_go")
+    return (
+        update(Owed).where(Owed.key == files.c.key).values(reserved=False, next_attempt_at=now).add_cte(gone)
+    )
 
 
 def _mine(import_id: str, lease_id: str) -> Any:

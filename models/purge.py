@@ -32,7 +32,7 @@ from models.history import (
     ToolInvocation,
 )
 from models.ids import is_id
-from models.imports import ImportFailure
+from models.imports import Import, ImportFailure, letting_go
 from models.indexing import SearchEntry
 from models.knowledge import KnowledgeDocument, SkillRevision
 from models.memories import (
@@ -101,8 +101,8 @@ def delete_conversation(db: Session, owner: Owner, session_id: str) -> Deleted:
     # Record the deletion of every memory that goes, and forget it with all that was consolidated from it.
     lock_all_workspaces(db, owner)
     memories = forget(db, formed_in(owner, session_id), now)
-    # Owe the bytes: the artifacts' keys go to the outbox as their rows go.
-    files = _owe(db, session_id, now)
+    # Owe the bytes: the artifacts' keys go to the outbox as their rows go, and so does an export that may hold it, too.
+    files = _owe(db, owner, session_id, now)
     # Purge the graph.
     for table in PURGED:
         db.execute(delete(table).where(_of(table) == session_id).execution_options(synchronize_session=False))
@@ -156,12 +156,13 @@ def _deleted_before(db: Session, owner: Owner, session_id: str) -> Deleted:
     return Deleted(stone.deleted_at, again=True)
 
 
-def _owe(db: Session, session_id: str, now: datetime) -> int:
+def _owe(db: Session, owner: Owner, session_id: str, now: datetime) -> int:
     gone = delete(Artifact).where(Artifact.session_id == session_id).returning(Artifact.id).cte("gone")
     owed = select(gone.c.id, literal(session_id, Id()), literal(now), literal(now))
+    exports = letting_go(Import.principal_id == owner.principal_id, now).cte("exports")
     columns = ["key", "session_id", "next_attempt_at", "created_at"]
     result: Any = db.connection().execute(
-        insert(Owed).from_select(columns, owed, include_defaults=False).add_cte(gone)
+        insert(Owed).from_select(columns, owed, include_defaults=False).add_cte(gone, exports)
     )
     return int(result.rowcount)
 

@@ -9,6 +9,7 @@
 | tasks.upkeep.expire_sign_ins | 1 h | links that are over, sign-ins that have been over for a month |
 | tasks.upkeep.derive_titles | 1 h | titles of conversations older than the title's write path |
 | tasks.upkeep.index_older | 60 s | conversations older than search; nothing to do costs one look |
+| tasks.upkeep.let_go_of_files | 60 s | an export that was worked on during a deletion may hold what was deleted |
 | tasks.upkeep.expire_keys | 1 h | an Idempotency-Key is kept 24 hours |
 
 A turn is a row in PostgreSQL, taken in the transaction that also enqueues, so any number of schedulers may run
@@ -43,6 +44,7 @@ ENTRIES: Sequence[tuple[str, timedelta]] = (
     ("tasks.upkeep.expire_sign_ins", timedelta(hours=1)),
     ("tasks.upkeep.derive_titles", timedelta(hours=1)),
     ("tasks.upkeep.index_older", timedelta(seconds=60)),
+    ("tasks.upkeep.let_go_of_files", timedelta(seconds=60)),
     ("tasks.upkeep.expire_keys", timedelta(hours=1)),
 )
 

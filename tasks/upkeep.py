@@ -7,7 +7,7 @@ import time
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from models import append, idempotency, indexing, runs, sign_ins, titles
+from models import append, idempotency, imports, indexing, runs, sign_ins, titles
 from models.accounts import Owner
 from models.base import database_time
 from models.errors import Refusal
@@ -58,6 +58,12 @@ def index_older() -> None:
         with Session(engine) as db, db.begin():
             if not indexing.index_older(db):
                 return
+
+
+def let_go_of_files() -> None:
+    """Lets go of exports that are kept for another try and may hold what was deleted while they were worked on."""
+    with Session(in_this_process().engine) as db, db.begin():
+        imports.let_go_of_deleted(db, database_time(db))
 
 
 def expire_keys() -> None:

@@ -20,10 +20,12 @@ from werkzeug.test import TestResponse
 from models import import_requests
 from models.ids import new_id
 from models.settings import Settings
+from tasks import upkeep
+from tasks.deletion import delete_now
 from tasks.imports.jobs import work_on
 from tasks.outbox import drain_due
 from tasks.resources import Resources
-from tests.cast import Player
+from tests.cast import Cast, Player
 from tests.models.graph import count, rows, stored
 from tests.tasks.imports.exports import chatgpt
 from tests.tasks.imports.histories import conversations
@@ -121,6 +123,51 @@ def test_trying_again_is_offered_where_it_may_help(reader: FlaskClient, resource
             db.execute(text("DROP TRIGGER refuse ON sessions"))
             db.execute(text("DROP FUNCTION pg_temp_refuse"))
     assert "Try again what failed" in reader.get(f"/import/{refused_one}").text
+
+
+def test_a_deletion_takes_the_export_along_that_is_kept_for_another_try(
+    reader: FlaskClient, resources: Resources, alice: Player
+) -> None:
+    """FAULTS.md S1 and S10: what is deleted is in no file of this server, the one it came by included."""
+    made = import_id(send(reader, orjson.dumps([{"mapping": {}, "title": "damaged"}, chatgpt(1)])))
+    work_on(resources, made)
+    drain_due(resources)
+    assert len(stored(resources)) == 1
+    (held,) = conversations(resources, alice)
+    delete_now(resources, alice.owner, held.id)
+    drain_due(resources)
+    assert stored(resources) == []
+    assert count(resources, "outbox") == 0
+    assert "Import again" not in reader.get(f"/import/{made}").text
+
+
+def test_an_export_that_is_worked_on_during_a_deletion_goes_soon_after(
+    reader: FlaskClient,
+    resources: Resources,
+    alice: Player,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = alice.converse("deleted meanwhile")
+    made = import_id(send(reader, orjson.dumps([{"mapping": {}, "title": "damaged"}, chatgpt(1)])))
+    delete_now(resources, alice.owner, other)  # its import is not over, so the file is needed yet
+    work_on(resources, made)
+    drain_due(resources)
+    assert len(stored(resources)) == 1
+    monkeypatch.setattr(upkeep, "in_this_process", lambda: resources)
+    upkeep.let_go_of_files()
+    drain_due(resources)
+    assert stored(resources) == []
+
+
+def test_another_readers_deletion_takes_nothing_along(
+    reader: FlaskClient, resources: Resources, cast: Cast
+) -> None:
+    made = import_id(send(reader, orjson.dumps([{"mapping": {}, "title": "damaged"}, chatgpt(1)])))
+    work_on(resources, made)
+    delete_now(resources, cast.bob.owner, cast.bob.converse("his own"))
+    drain_due(resources)
+    assert len(stored(resources)) == 1
 
 
 def test_htmx_is_told_where_to_go(reader: FlaskClient) -> None:
